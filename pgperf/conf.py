@@ -115,22 +115,30 @@ def _read(given: dict[str, Any]) -> Settings:
             raise ImproperlyConfigured(
                 f"PGPERF[{key!r}] is no setting of pgperf; choose from {', '.join(names)}."
             )
-        want = type(getattr(defaults, key))
-        accepted = (int, float) if want is float else (str, Path) if want is str else want
-        if not isinstance(value, accepted) or (want is int and isinstance(value, bool)):
-            raise ImproperlyConfigured(
-                f"PGPERF[{key!r}] must be {want.__name__}, not {type(value).__name__}."
-            )
-        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-            raise ImproperlyConfigured(f"PGPERF[{key!r}] must be a list of strings.")
-        if isinstance(value, int | float) and value < 0:
-            raise ImproperlyConfigured(f"PGPERF[{key!r}] must be 0 or more, not {value}.")
-        if isinstance(value, dict) and not all(isinstance(name, str) for name in value):
-            raise ImproperlyConfigured(f"PGPERF[{key!r}] must have strings as its keys.")
-        if key == "INTERPRETERS" and not all(isinstance(path, str) for path in given[key].values()):
-            raise ImproperlyConfigured(f"PGPERF[{key!r}] must have strings as its values.")
+        if wrong := _wrong(key, value, type(getattr(defaults, key))):
+            raise ImproperlyConfigured(f"PGPERF[{key!r}] must {wrong}.")
     values: dict[str, Any] = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
     return Settings(**values)
+
+
+def _wrong(key: str, value: Any, want: type) -> str:
+    """What the value must be and is not; "" if it is right."""
+    accepted = (int, float) if want is float else (str, Path) if want is str else want
+    if not isinstance(value, accepted) or (want is int and isinstance(value, bool)):
+        return f"be {want.__name__}, not {type(value).__name__}"
+    if isinstance(value, list) and not all(map(_is_text, value)):
+        return "be a list of strings"
+    if isinstance(value, int | float) and value < 0:
+        return f"be 0 or more, not {value}"
+    if isinstance(value, dict) and not all(map(_is_text, value)):
+        return "have strings as its keys"
+    if isinstance(value, dict) and key == "INTERPRETERS" and not all(map(_is_text, value.values())):
+        return "have strings as its values"
+    return ""
+
+
+def _is_text(item: Any) -> bool:
+    return isinstance(item, str)
 
 
 def _forget(*, setting: str, **_: Any) -> None:

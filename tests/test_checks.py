@@ -10,6 +10,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.urls import clear_url_caches
 
 from pgperf import checks
+from pgperf.conf import get_settings
 from pgperf.install.launch import C_CLIENT
 from pgperf.models import Run
 from tests.factories import make_run, make_worker
@@ -41,12 +42,28 @@ def test_all_is_well(built: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"QUEUES": "x"}, {"MAX_CLIENTS": "64"}, {"PIN_SERVER": 1}, {"ALLOWED_FUNCTIONS": [1]}]
+    ("name", "value", "said"),
+    [
+        ("QUEUES", "x", "is no setting of pgperf; choose from QUEUE, BUILD_DIR, "),
+        ("MAX_CLIENTS", "64", "must be int, not str."),
+        ("MAX_CLIENTS", True, "must be int, not bool."),
+        ("MAX_CLIENTS", -1, "must be 0 or more, not -1."),
+        ("PIN_SERVER", 1, "must be bool, not int."),
+        ("ALLOWED_FUNCTIONS", [1], "must be a list of strings."),
+        ("ENVIRONMENTS", {1: "python"}, "must have strings as its keys."),
+        ("INTERPRETERS", {"psycopg": 1}, "must have strings as its values."),
+    ],
 )
-def test_settings(settings: Any, wrong: dict[str, Any]) -> None:
-    settings.PGPERF = wrong
+def test_settings(settings: Any, name: str, value: Any, said: str) -> None:
+    settings.PGPERF = {name: value}
     assert only().id == "pgperf.E001"
-    assert next(iter(wrong)) in only().msg
+    assert f"PGPERF[{name!r}] {said}" in only().msg
+
+
+def test_settings_may_be_paths_and_whole_numbers(settings: Any, tmp_path: Path) -> None:
+    settings.PGPERF = {"BUILD_DIR": tmp_path, "HEARTBEAT_SECONDS": 5}
+    build_dir = get_settings().BUILD_DIR
+    assert build_dir == str(tmp_path)
 
 
 def test_import_export(built: Path, settings: Any) -> None:

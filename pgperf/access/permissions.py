@@ -8,6 +8,7 @@ whose Benchmark and Database are not restricted any more. Pages and the worker b
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
@@ -31,8 +32,8 @@ def visible(rows: QuerySet[M], user: Any) -> QuerySet[M]:
         return rows
     groups = getattr(user, "groups", None)
     # Group ids are fetched first: users may live in another database.
-    own = list(groups.values_list("pk", flat=True)) if groups is not None else []
-    return rows.filter(_Member(own, rows.db).sees(rows.model))
+    own = sorted(groups.values_list("pk", flat=True)) if groups is not None else []
+    return rows.filter(_condition(tuple(own), rows.db, rows.model))
 
 
 def may_see(user: Any, row: Model) -> bool:
@@ -83,11 +84,19 @@ def _user(pk: int | None) -> Any:
     return None if pk is None else get_user_model()._default_manager.filter(pk=pk).first()
 
 
+@lru_cache(maxsize=128)
+def _condition(groups: tuple[int, ...], using: str, model: type[Model]) -> Q:
+    """What `_Member.sees`; kept, because making it takes longest. It holds no answers: its queries are
+    part of each query that it is used in.
+    """
+    return _Member(groups, using).sees(model)
+
+
 @dataclass(frozen=True)
 class _Member:
     """A user who is no superuser, by the ids of the groups; `using`: the database that is asked."""
 
-    groups: list[int]
+    groups: tuple[int, ...]
     using: str
 
     def sees(self, model: type[Model]) -> Q:

@@ -92,37 +92,21 @@ class BenchmarkAdmin(DefinitionAdmin):
         return type(form.__name__, (form,), {"user": request.user})
 
     def get_urls(self) -> list[URLPattern]:
-        run = path(
-            "<int:benchmark_id>/run/", self.admin_site.admin_view(self.run_view), name="pgperf_benchmark_run"
-        )
-        clone_url = path(
-            "<int:benchmark_id>/clone/",
-            self.admin_site.admin_view(self.clone_view),
-            name="pgperf_benchmark_clone",
-        )
-        estimate = path(
-            "estimate/", self.admin_site.admin_view(self.estimate_view), name="pgperf_benchmark_estimate"
-        )
-        measure = path(
-            "measure/", self.admin_site.admin_view(self.measure_view), name="pgperf_benchmark_measure"
-        )
-        statements = path(
-            "measure/statements/",
-            self.admin_site.admin_view(self.statements_view),
-            name="pgperf_benchmark_statements",
-        )
-        over_runs = path(
-            "<int:benchmark_id>/runs/",
-            self.admin_site.admin_view(self.runs_view),
-            name="pgperf_benchmark_runs",
-        )
-        download = path(
-            "<int:benchmark_id>/runs/<str:name>",
-            self.admin_site.admin_view(self.runs_download_view),
-            name="pgperf_benchmark_runs_download",
-        )
-        added = [estimate, statements, measure, run, clone_url, over_runs, download]
-        return [*added, *super().get_urls()]
+        view = self.admin_site.admin_view
+        return [
+            path("estimate/", view(self.estimate_view), name="pgperf_benchmark_estimate"),
+            path("measure/", view(self.measure_view), name="pgperf_benchmark_measure"),
+            path("measure/statements/", view(self.statements_view), name="pgperf_benchmark_statements"),
+            path("<int:benchmark_id>/run/", view(self.run_view), name="pgperf_benchmark_run"),
+            path("<int:benchmark_id>/clone/", view(self.clone_view), name="pgperf_benchmark_clone"),
+            path("<int:benchmark_id>/runs/", view(self.runs_view), name="pgperf_benchmark_runs"),
+            path(
+                "<int:benchmark_id>/runs/<str:name>",
+                view(self.runs_download_view),
+                name="pgperf_benchmark_runs_download",
+            ),
+            *super().get_urls(),
+        ]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {**proposed(request.user), **super().get_changeform_initial_data(request)}

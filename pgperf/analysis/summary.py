@@ -73,13 +73,11 @@ def summarise(
     time, throughput = Fit.of(measurements, asked), Fit.of(measurements, asked, ops_per_s)
     read = diagnostics.rows_expected(blocks)
     summaries = {
-        variant: replace(
+        variant: _with_requests(
             _summarised(Speed.of(time, throughput, variant), variant, blocks, read.get(variant.workload)),
-            http=requests,
-            errors=sum(requests.errors.values()) if requests else 0,
+            [block for block in measured if block.variant == variant],
         )
         for variant in variants
-        for requests in [http_requests([block for block in measured if block.variant == variant])]
     }
     sound = [variant for variant in originals if variant not in failing]
     own = {variant: summaries[variant] for variant in originals}
@@ -132,6 +130,12 @@ def _summarised(
     )
     checks = consistency_checks.checks(own, found.connections, found.cpu_us_per_op, found.cpu_account)
     return replace(found, verdict=verdict_kinds.judge(found, checks, by_block(found, own)))
+
+
+def _with_requests(found: VariantSummary, measured: Sequence[VariantBlock]) -> VariantSummary:
+    """With its requests by HTTP. `measured`: all its blocks, those that do not count included."""
+    requests = http_requests(measured)
+    return replace(found, http=requests, errors=sum(requests.errors.values()) if requests else 0)
 
 
 def _rate_searches(

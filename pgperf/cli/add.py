@@ -94,12 +94,7 @@ def _database(options: dict[str, Any], name: str) -> Database:
 def _pooler(options: dict[str, Any]) -> Target | None:
     """The pooler's route; None without --pooler."""
     if not options["pooler"]:
-        if given := [
-            name
-            for name in ("host", "port", "route", "user", "credential")
-            if options[name] not in (None, "")
-        ]:
-            raise InvalidDefinition(f"{given[0]}: --{given[0]} describes a pooler's route; add --pooler")
+        _check_without_pooler(options)
         return None
     found = _alias(options["alias"])
     host = options["host"] or str(found["HOST"] or "")
@@ -114,6 +109,12 @@ def _pooler(options: dict[str, Any]) -> Target | None:
         user=options["user"],
         credential=options["credential"],
     )
+
+
+def _check_without_pooler(options: dict[str, Any]) -> None:
+    for name in ("host", "port", "route", "user", "credential"):
+        if options[name] not in (None, ""):
+            raise InvalidDefinition(f"{name}: --{name} describes a pooler's route; add --pooler")
 
 
 def _alias(name: str) -> dict[str, Any]:

@@ -102,33 +102,37 @@ def tables() -> Iterator[CheckResult]:
 
 def machine() -> Iterator[CheckResult]:
     """The machine: idle CPUs, setpriv, and each layer."""
-    asleep = idle.refusal()
-    if asleep:
-        yield CheckResult("note", "idle CPUs", f"cannot be kept awake: {asleep}", _AWAKE_HINT)
-    else:
-        yield CheckResult("ok", "idle CPUs", "can be kept awake during a run")
-    if shutil.which("setpriv"):
-        yield CheckResult("ok", "setpriv", "clients end when their runner ends")
-    else:
-        yield CheckResult(
-            "note",
-            "setpriv",
-            "not found: clients detect a killed runner only by their closed stdin",
-            "run apt install util-linux",
-        )
-    settings = get_settings()
-    known = settings.BUILD_DIR, settings.programs
-    for name, layer in layers.LAYERS.items():
-        reason = launch.unavailable_in_all(name, *known)
-        python = launch.interpreter(name, *known) if layer.program else sys.executable
-        found = "can run here" if python == sys.executable else f"can run here, in {python}"
-        yield (
-            CheckResult("note", name, "cannot run here", reason) if reason else CheckResult("ok", name, found)
-        )
+    yield _idle_cpus()
+    yield _setpriv()
+    for layer in layers.LAYERS.values():
+        yield _layer(layer)
     if find_spec("psycopg") and not any(map(find_spec, _IN_C)):
         yield CheckResult(
             "note", "psycopg", "runs in pure Python here, which is slower than in C", _IN_C_HINT
         )
+
+
+def _idle_cpus() -> CheckResult:
+    if asleep := idle.refusal():
+        return CheckResult("note", "idle CPUs", f"cannot be kept awake: {asleep}", _AWAKE_HINT)
+    return CheckResult("ok", "idle CPUs", "can be kept awake during a run")
+
+
+def _setpriv() -> CheckResult:
+    if shutil.which("setpriv"):
+        return CheckResult("ok", "setpriv", "clients end when their runner ends")
+    text = "not found: clients detect a killed runner only by their closed stdin"
+    return CheckResult("note", "setpriv", text, "run apt install util-linux")
+
+
+def _layer(layer: layers.Layer) -> CheckResult:
+    settings = get_settings()
+    known = settings.BUILD_DIR, settings.programs
+    if reason := launch.unavailable_in_all(layer.name, *known):
+        return CheckResult("note", layer.name, "cannot run here", reason)
+    python = launch.interpreter(layer.name, *known) if layer.program else sys.executable
+    there = "" if python == sys.executable else f", in {python}"
+    return CheckResult("ok", layer.name, f"can run here{there}")
 
 
 #: The packages with psycopg's implementation in C.
@@ -188,17 +192,7 @@ def client_pythons() -> Iterator[CheckResult]:
 
 def celery() -> Iterator[CheckResult]:
     """The broker, and the workers of pgperf's queue."""
-    try:
-        broker.ping()
-    except PgperfError as error:
-        yield CheckResult(
-            "problem",
-            "broker",
-            str(error),
-            "check CELERY_BROKER_URL in the settings, and that the broker is running",
-        )
-    else:
-        yield CheckResult("ok", "broker", "answers")
+    yield _broker()
     try:
         workers = live_workers()
     except DatabaseError:
@@ -206,12 +200,17 @@ def celery() -> Iterator[CheckResult]:
     for worker in workers:
         yield CheckResult("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
     if not workers:
-        yield CheckResult(
-            "note",
-            "worker",
-            "none is online: runs requested in the admin wait for one",
-            f"start one: {worker_command()}",
-        )
+        text = "none is online: runs requested in the admin wait for one"
+        yield CheckResult("note", "worker", text, f"start one: {worker_command()}")
+
+
+def _broker() -> CheckResult:
+    try:
+        broker.ping()
+    except PgperfError as error:
+        hint = "check CELERY_BROKER_URL in the settings, and that the broker is running"
+        return CheckResult("problem", "broker", str(error), hint)
+    return CheckResult("ok", "broker", "answers")
 
 
 def load_hosts() -> Iterator[CheckResult]:
@@ -323,21 +322,20 @@ def _fixtures(database: Database, route: Route) -> Iterator[CheckResult]:
         if row.workload.fixture
     }
     for name in sorted(used):
-        subject = f"{database} · fixture {name}"
-        try:
-            if fixtures.exists(name, route):
-                yield CheckResult("ok", subject, "exists")
-            elif database.allow_fixtures:
-                yield CheckResult("ok", subject, "will be created by the first run")
-            else:
-                yield CheckResult(
-                    "note",
-                    subject,
-                    "does not exist, and pgperf may not create it",
-                    "tick 'allow fixtures' on the database",
-                )
-        except PgperfError as error:
-            yield CheckResult("problem", subject, str(error))
+        yield _fixture(name, database, route)
+
+
+def _fixture(name: str, database: Database, route: Route) -> CheckResult:
+    subject = f"{database} · fixture {name}"
+    try:
+        if fixtures.exists(name, route):
+            return CheckResult("ok", subject, "exists")
+    except PgperfError as error:
+        return CheckResult("problem", subject, str(error))
+    if database.allow_fixtures:
+        return CheckResult("ok", subject, "will be created by the first run")
+    text = "does not exist, and pgperf may not create it"
+    return CheckResult("note", subject, text, "tick 'allow fixtures' on the database")
 
 
 def _login(database: Database, route: Route) -> Iterator[CheckResult]:

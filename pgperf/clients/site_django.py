@@ -74,12 +74,7 @@ def redirect(using: str, spec: protocol.Spec) -> None:
     """Point the alias at the route. Its ENGINE and its other settings stay."""
     for connection in connections.all(initialized_only=True):
         connection.close()
-    if using not in connections.databases:
-        raise InvalidDefinition(
-            f"using: DATABASES has no alias {using!r}; it has {', '.join(connections.databases)}"
-        )
-    if connections[using].vendor != "postgresql":
-        raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is not a PostgreSQL database")
+    _check(using)
     driver = driver_of(connections[using])
     alias = connections.databases[using]
     keywords = login(spec, driver.libpq_version())
@@ -95,6 +90,15 @@ def redirect(using: str, spec: protocol.Spec) -> None:
     }  # fmt: skip
     alias |= django_connection.lifetime(spec)
     del connections[using]  # Django creates the next one from the new settings
+
+
+def _check(using: str) -> None:
+    if using not in connections.databases:
+        raise InvalidDefinition(
+            f"using: DATABASES has no alias {using!r}; it has {', '.join(connections.databases)}"
+        )
+    if connections[using].vendor != "postgresql":
+        raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is not a PostgreSQL database")
 
 
 def driver_of(connection: Any) -> Any:

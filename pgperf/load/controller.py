@@ -38,6 +38,8 @@ T = TypeVar("T")
 
 #: A host comes within that time, prepares itself, and starts and warms up its clients.
 COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
+#: It ends its clients within that time, even if it has just begun to start them.
+_END_S = _START_S + _PREPARE_S
 _ON_WAIT_S = 0.05
 #: A host's clock is good enough for windows that are so many times longer than its error.
 _WINDOWS = 100
@@ -156,15 +158,18 @@ class LoadHostController:
             clock = ClockOffset.over(first, host.clock)
             host.worst_error_ns = max(host.worst_error_ns, clock.error_ns)
             try:
-                with _naming(host):
-                    own = answers.slices(answer.data, answer.readings, len(self._asked))
-                found.append([_on_our_clock(each, clock) for each in own])
+                found.append(self._slices(host, answer, clock))
             except LoadHostLate:
                 late.append(host.name)
         if late:
             self._repeated += 1
             raise LoadHostLate(f"load host {', '.join(late)}: the order came after its start")
         return found
+
+    def _slices(self, host: _Host, answer: Answer, clock: ClockOffset) -> list[HostSlice]:
+        with _naming(host):
+            found = answers.slices(answer.data, answer.readings, len(self._asked))
+        return [_on_our_clock(each, clock) for each in found]
 
     def totals(self) -> list[HostBlock]:
         found = []
@@ -176,7 +181,7 @@ class LoadHostController:
         return found
 
     def end(self) -> None:
-        self._ordered([{"end": True}] * len(self._hosts))
+        self._ordered([{"end": True}] * len(self._hosts), _END_S)
 
     def go_on_without(self, host: str, why: str) -> bool:
         if not self._definition.may_lose_hosts or host not in self.names or len(self._hosts) == 1:
@@ -220,24 +225,38 @@ class LoadHostController:
         """A row for each host: those that the definition names, or the first that are free."""
         rows.ROWS.clear(self._run)
         needed, named = max(self._definition.load_hosts), self._definition.load_host_names
-        alive = state.live_load_hosts()
-        for name in named[:needed] or alive:
-            if len(self._hosts) == needed:
-                break
-            queue = broker.load_queue(name)
-            if name not in alive:
-                raise LoadHostFailed(name, f"it is not there: start a worker on queue {queue} on that host")
-            row_id = rows.open_for(self._run, name, queue)
-            if row_id is not None:
-                self._hosts.append(_Host(name, row_id, queue))
-            elif named:
-                raise LoadHostFailed(name, "it works for another run; wait for its end, or name another one")
+        if named:
+            self._open_named(named[:needed])
+        else:
+            self._open_free(needed)
         if len(self._hosts) < needed:
             raise LoadHostFailed(
                 ", ".join(self.names) or "none",
                 f"{len(self._hosts)} of {needed} load hosts are free; start workers on queues"
                 f" {broker.load_queue('NAME')}, or choose fewer load_hosts",
             )
+
+    def _open_named(self, names: Sequence[str]) -> None:
+        alive = state.live_load_hosts()
+        for name in names:
+            if name not in alive:
+                queue = broker.load_queue(name)
+                raise LoadHostFailed(name, f"it is not there: start a worker on queue {queue} on that host")
+            if not self._take(name):
+                raise LoadHostFailed(name, "it works for another run; wait for its end, or name another one")
+
+    def _open_free(self, needed: int) -> None:
+        for name in state.live_load_hosts():
+            if len(self._hosts) < needed:
+                self._take(name)
+
+    def _take(self, name: str) -> bool:
+        """False while the host works for another run."""
+        queue = broker.load_queue(name)
+        row_id = rows.open_for(self._run, name, queue)
+        if row_id is not None:
+            self._hosts.append(_Host(name, row_id, queue))
+        return row_id is not None
 
     def _send(self, host: _Host) -> None:
         try:

@@ -296,11 +296,8 @@ def _failed(count: int) -> str:
 def _next(rows: RunRows) -> Iterator[Point]:
     question = _("What to do next")
     if rows.is_suite:
-        yield Point(
-            question,
-            (_("Open Layers, and read the row of the workload that is most like yours."),),
-            anchor="suite",
-        )
+        text = _("Open Layers, and read the row of the workload that is most like yours.")
+        yield Point(question, (text,), anchor="suite")
         return
     shown = verdicts.last_of_routes(rows.variants)
     told = {row.pk: next_parts(row, rows.variants) for row in shown}

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.open_loop import OpenLoop
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import variant_title
-from pgperf.reports.table import Column, Table, count, number, percent, text_column, words
+from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, words
 
 
 def with_rate(variants: Sequence[VariantResult]) -> list[VariantResult]:
@@ -66,22 +67,22 @@ def rate_table(variants: Sequence[VariantResult]) -> Table:
         Column(_("skipped")),
         Column(_("backlog")),
     )
-    rows = [
-        (
-            words(variant_title(row)),
-            number(found.offered_per_s),
-            number(found.achieved_per_s),
-            words(_("yes") if found.is_held else _("no")),
-            number(row.phases_us["lag"].get("p50")),
-            number(row.phases_us["lag"].get("p99")),
-            number(service_us(row)),
-            number(row.latency_us.get("p50")),
-            number(row.latency_us.get("p99")),
-            words("–") if found.late_share is None else percent(found.late_share),
-            count(found.skipped),
-            count(found.backlog),
-        )
-        for row in variants
-        if (found := row.record.open_loop)
-    ]
+    rows = [_row(row, found) for row in variants if (found := row.record.open_loop)]
     return Table(_("Operations at a given rate"), columns, rows, "rate")
+
+
+def _row(row: VariantResult, found: OpenLoop) -> tuple[Cell, ...]:
+    return (
+        words(variant_title(row)),
+        number(found.offered_per_s),
+        number(found.achieved_per_s),
+        words(_("yes") if found.is_held else _("no")),
+        number(row.phases_us["lag"].get("p50")),
+        number(row.phases_us["lag"].get("p99")),
+        number(service_us(row)),
+        number(row.latency_us.get("p50")),
+        number(row.latency_us.get("p99")),
+        words("–") if found.late_share is None else percent(found.late_share),
+        count(found.skipped),
+        count(found.backlog),
+    )

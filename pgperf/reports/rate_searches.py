@@ -1,6 +1,7 @@
 """Searches for the highest rate: what each found, and the latency over the rate."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -167,7 +168,6 @@ def curves(rows: RunRows) -> list[tuple[str, Chart]]:
 
 def _curve(rows: RunRows, search: RateSearch) -> Chart:
     points = search.points()
-    names = {"p50_us": _("median"), "p90_us": "p90", "p99_us": "p99"}
     return {
         "kind": "knee",
         "label": _("%(title)s: latency over the rate. The table below has the numbers.")
@@ -184,16 +184,21 @@ def _curve(rows: RunRows, search: RateSearch) -> Chart:
         "log": True,
         "limit": search.limit_ms * 1000,
         "knee": [search.low, search.rate, search.high],
-        "series": [
-            {
-                "name": names[key],
-                "colour": key.removesuffix("_us"),
-                "shape": at,
-                "values": [getattr(point, key) for point in points],
-            }
-            for at, key in enumerate(_PERCENTILES)
-        ],
+        "series": _percentiles(points),
     }
+
+
+def _percentiles(points: Sequence[Point]) -> list[dict[str, Any]]:
+    names = {"p50_us": _("median"), "p90_us": "p90", "p99_us": "p99"}
+    return [
+        {
+            "name": names[key],
+            "colour": key.removesuffix("_us"),
+            "shape": at,
+            "values": [getattr(point, key) for point in points],
+        }
+        for at, key in enumerate(_PERCENTILES)
+    ]
 
 
 def curve_table(rows: RunRows) -> Table:

@@ -50,25 +50,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
     """The same of a run that is read already."""
     run = rows.run
     return {
-        "run": {
-            "id": run.pk,
-            "status": str(state.effective_status(run)),
-            "benchmark": run.benchmark_name,
-            "database": run.database_name,
-            "quick": run.quick,
-            "requested": _time(run.requested_at),
-            "started": _time(run.started_at),
-            "finished": _time(run.finished_at),
-            "error": named(run.error),
-            "partial": run.partial,
-            "skipped": [each.to_json() for each in rows.skipped],
-            "definition": run.definition,
-            "definition_hash": run.definition_hash,
-            "environment": run.environment,
-            "confirms": run.confirms_id,
-            "confirms_variant": run.confirms_variant or None,
-            "intervention": run.intervention or None,
-        },
+        "run": _run(rows),
         "variants": [
             {**variant_json(row), "next_step": found}
             for row, found in zip(rows.variants, next_steps_json(rows.variants), strict=True)
@@ -85,20 +67,32 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
     }
 
 
-def progress_json(run: Run, viewer: Any = None) -> dict[str, Any]:
-    """What the run page polls; `viewer` as in `run_names`.
+def _run(rows: RunRows) -> dict[str, Any]:
+    run = rows.run
+    return {
+        "id": run.pk,
+        "status": str(state.effective_status(run)),
+        "benchmark": run.benchmark_name,
+        "database": run.database_name,
+        "quick": run.quick,
+        "requested": _time(run.requested_at),
+        "started": _time(run.started_at),
+        "finished": _time(run.finished_at),
+        "error": named(run.error),
+        "partial": run.partial,
+        "skipped": [each.to_json() for each in rows.skipped],
+        "definition": run.definition,
+        "definition_hash": run.definition_hash,
+        "environment": run.environment,
+        "confirms": run.confirms_id,
+        "confirms_variant": run.confirms_variant or None,
+        "intervention": run.intervention or None,
+    }
 
-    A run whose worker died is put right here, so that it shows even with none left, and even if
-    the site's database accepts no writes.
-    """
-    status = state.effective_status(run)
-    if status != run.status:
-        try:
-            state.mark_lost()
-            run.refresh_from_db()
-        except DatabaseError as error:
-            logger.warning("run %s is lost, which could not be stored (%s)", run.pk, type(error).__name__)
-            run.status = status
+
+def progress_json(run: Run, viewer: Any = None) -> dict[str, Any]:
+    """What the run page polls; `viewer` as in `run_names`."""
+    _put_right(run)
     workers = len(live_workers())
     return {
         "id": run.pk,
@@ -111,6 +105,21 @@ def progress_json(run: Run, viewer: Any = None) -> dict[str, Any]:
         "workers": workers,
         "hint": _hint(run, workers),
     }
+
+
+def _put_right(run: Run) -> None:
+    """A run whose worker died is put right here, so that it shows even with none left, and even if
+    the site's database accepts no writes.
+    """
+    status = state.effective_status(run)
+    if status == run.status:
+        return
+    try:
+        state.mark_lost()
+        run.refresh_from_db()
+    except DatabaseError as error:
+        logger.warning("run %s is lost, which could not be stored (%s)", run.pk, type(error).__name__)
+        run.status = status
 
 
 def live_workers() -> list[Worker]:

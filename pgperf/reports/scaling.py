@@ -29,6 +29,8 @@ from pgperf.reports.table import (
 SHOWN = tuple(role for role in result_keys.SHARE if role != "idle")
 _COLOURS = {"clients": "cpu-client_user"}
 _COLUMNS = ("clients", "pooler", "server", "idle")
+#: What only files say of a curve.
+_CONDITIONS = ("connect", "workers", "environment", "rate", "hosts")
 
 
 def curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
@@ -73,19 +75,10 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
             Column(_("%s, of the host") % names[role], keys=(f"share_{role}",), file_only=role not in shown)
             for role in result_keys.SHARE
         ),
-        *file_columns(("connect", "workers", "environment", "rate", "hosts")),
+        *file_columns(_CONDITIONS),
     )
     rows = [
-        (
-            _series_cell(series, scaling),
-            *_cells(point),
-            *_roles(point.share),
-            exact(series.connect),
-            exact(series.workers),
-            exact(series.environment),
-            exact(series.rate),
-            exact(series.hosts),
-        )
+        (_series_cell(series, scaling), *_cells(point), *_roles(point.share), *_conditions(series))
         for series in scaling
         for point in series.points
     ]
@@ -199,6 +192,10 @@ def _cells(point: Point) -> tuple[Cell, ...]:
         number(point.p50_us),
         number(point.p99_us),
     )
+
+
+def _conditions(series: Curve) -> tuple[Cell, ...]:
+    return tuple(exact(getattr(series, name)) for name in _CONDITIONS)
 
 
 def _roles(share: CpuShares | None) -> tuple[Cell, ...]:

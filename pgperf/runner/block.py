@@ -582,16 +582,22 @@ def _fold(
         diagnostics=measurements.diagnosis.found.diagnostics,
         top=measurements.diagnosis.found.top,
         http=_http(measurements) if layers.over_http(group.variant.layer) else {},
-        cpu_account={
-            **counted,
-            **_role_cpus(counted, group),
-            **_remote_account(measurements, counted),
-            **by_host(counted, measurements.by_host),
-            **({"missing_grant": group.missing_grant} if group.missing_grant else {}),
-            **({"web_workers": len(group.web.workers)} if group.web.workers else {}),
-            **({"server_unknown": group.server_unknown} if group.server_unknown else {}),
-        },
+        cpu_account=_cpu_account(group, measurements, counted),
     )
+
+
+def _cpu_account(
+    group: ClientGroup, measurements: VariantMeasurements, counted: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        **counted,
+        **_role_cpus(counted, group),
+        **_remote_account(measurements, counted),
+        **by_host(counted, measurements.by_host),
+        **({"missing_grant": group.missing_grant} if group.missing_grant else {}),
+        **({"web_workers": len(group.web.workers)} if group.web.workers else {}),
+        **({"server_unknown": group.server_unknown} if group.server_unknown else {}),
+    }
 
 
 def _http(measurements: VariantMeasurements) -> dict[str, Any]:

@@ -647,6 +647,19 @@ def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
     return request._replace(start_ns=time.monotonic_ns() + group.arming_ns(request))
 
 
+def single(definition: Definition, work: WorkloadDefinition, layer: str, mode: str, route: Route) -> Variant:
+    """The variant of a client that works alone, beside those that the run compares."""
+    return Variant(
+        workload=work.name,
+        layer=layer,
+        mode=mode,
+        route=route.name,
+        clients=1,
+        connect="persistent",
+        placement=definition.placement,
+    )
+
+
 def client_start(
     definition: Definition,
     variant: Variant,

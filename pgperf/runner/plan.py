@@ -19,8 +19,9 @@ from pgperf.core.layers import (
     NO_PAGE,
     NO_WEB_ROUTE,
     OF_PAGES,
+    Layer,
 )
-from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Variant
+from pgperf.core.records import BulkInsert, Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
@@ -139,16 +140,12 @@ def _variants(definition: Definition) -> list[Variant]:
     The workloads of a suite come one after the other; the two of a comparison are adjacent on each
     rung.
     """
-    order = [layer for layer in LAYERS if layer in definition.layers]
-    unknown = sorted(set(definition.layers) - set(LAYERS))
-    if unknown:
-        raise InvalidDefinition(f"layers: unknown {', '.join(unknown)}; choose from {', '.join(LAYERS)}")
     works, named = [work.name for work in definition.workloads], len(definition.workloads) > 1
-    counts = sorted(set(definition.clients))
     suite, pair = (works, [""]) if definition.is_suite else ([""], works)
+    counts, load_hosts = sorted(set(definition.clients)), sorted(set(definition.load_hosts))
     axes = product(
         suite, definition.routes, definition.modes, counts, definition.connection_modes,
-        definition.environments, _loops(definition), sorted(set(definition.load_hosts)), order, pair,
+        definition.environments, _loops(definition), load_hosts, _rungs(definition), pair,
     )  # fmt: skip
     return [
         Variant(
@@ -170,6 +167,13 @@ def _variants(definition: Definition) -> list[Variant]:
         if LAYERS[layer].over_http == (route in definition.web_routes)
         for processes, workers in _processes(definition, layer, clients)
     ]
+
+
+def _rungs(definition: Definition) -> list[str]:
+    """The layers in ladder order."""
+    if unknown := sorted(set(definition.layers) - set(LAYERS)):
+        raise InvalidDefinition(f"layers: unknown {', '.join(unknown)}; choose from {', '.join(LAYERS)}")
+    return [layer for layer in LAYERS if layer in definition.layers]
 
 
 def _loops(definition: Definition) -> dict[tuple[float | None, str], None]:
@@ -259,16 +263,17 @@ def _lacking_conditions(definition: Definition) -> Iterator[LeftOut]:
             if definition.is_suite and layer.calls_orm and not work.has_orm_call:
                 yield LeftOut(workload=work.name, layer=layer.name, reason=_NO_ORM_CALL)
             if work.bulk:
-                yield from (
-                    LeftOut(workload=work.name, layer=layer.name, connect=mode, reason=_BULK_PERSISTENT)
-                    for mode in definition.connection_modes
-                    if mode != "persistent"
-                )
-            lacking = set(definition.modes) & set(layer.modes) if work.bulk else set()
-            for mode in sorted(
-                lacking - set(layer.bulk_modes(work.bulk.kind, definition.bulk_api) if work.bulk else ())
-            ):
-                yield LeftOut(workload=work.name, layer=layer.name, mode=mode, reason=layer.bulk_reason)
+                yield from _lacking_bulk(definition, layer, work.name, work.bulk)
+
+
+def _lacking_bulk(definition: Definition, layer: Layer, workload: str, bulk: BulkInsert) -> Iterator[LeftOut]:
+    """Connection modes and modes in which the layer does not insert many rows."""
+    for mode in definition.connection_modes:
+        if mode != "persistent":
+            yield LeftOut(workload=workload, layer=layer.name, connect=mode, reason=_BULK_PERSISTENT)
+    able = layer.bulk_modes(bulk.kind, definition.bulk_api)
+    for mode in sorted(({*definition.modes} & {*layer.modes}) - {*able}):
+        yield LeftOut(workload=workload, layer=layer.name, mode=mode, reason=layer.bulk_reason)
 
 
 def _lacking_pages(definition: Definition) -> Iterator[LeftOut]:

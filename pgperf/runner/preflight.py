@@ -1,8 +1,9 @@
 """The connections, memory and time that a plan needs, checked before a run starts anything."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pgperf.core.exceptions import ASKED_BUDGET, FEWER_ROWS, BudgetTooShort, PreflightRefused
 from pgperf.core.layers import over_http
@@ -117,22 +118,17 @@ def check_results(results: Mapping[str, ResultSize], client_bytes: int, workers:
 def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
     """The nearest smaller plans that fit, as text: one with fewer clients, workers or routes each."""
     definition = plan.definition
-    fewer_clients = (replace(definition, clients=clients) for clients in _fewer_clients(plan))
-    fewer_workers = (replace(definition, workers=workers) for workers in _halves(definition.workers))
-    fewer_routes = (replace(definition, routes=routes) for routes in _fewer_routes(plan))
+    fewer: dict[str, Iterable[Any]] = {
+        "clients": _fewer_clients(plan),
+        "workers": _halves(definition.workers),
+        "routes": _fewer_routes(plan),
+    }
     found = []
-    for smaller in fewer_clients:
-        if fits(make_plan(smaller, plan.skipped)):
-            found.append(f"clients {', '.join(map(str, smaller.clients))}")
-            break
-    for smaller in fewer_workers:
-        if fits(make_plan(smaller, plan.skipped)):
-            found.append(f"workers {smaller.workers}")
-            break
-    for smaller in fewer_routes:
-        if fits(make_plan(smaller, plan.skipped)):
-            found.append(f"routes {', '.join(smaller.routes)}")
-            break
+    for name, values in fewer.items():
+        for value in values:
+            if fits(make_plan(replace(definition, **{name: value}), plan.skipped)):
+                found.append(f"{name} {', '.join(map(str, value)) if isinstance(value, tuple) else value}")
+                break
     return found
 
 

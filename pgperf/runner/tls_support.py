@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
-from pgperf.core.records import Definition, LeftOut, Route, Variant
+from pgperf.core.records import Definition, LeftOut, Route
 from pgperf.install import launch
 from pgperf.runner import authentication, client_group
 from pgperf.runner.capture.statements import CaptureSettings
@@ -50,15 +50,7 @@ def _lacks(
     if not layers.connects(layer) or not modes:
         return False
     work = definition.workloads[0]
-    variant = Variant(
-        workload=work.name,
-        layer=layer,
-        mode=modes[0],
-        route=route.name,
-        clients=1,
-        connect="persistent",
-        placement=definition.placement,
-    )
+    variant = client_group.single(definition, work, layer, modes[0], route)
     argv = launch.command(layer, settings.build_dir, settings.interpreters)
     name, around = f"{layer} over {route.name}", client_group.process_environment(work, layer)
     try:

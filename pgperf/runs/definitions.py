@@ -97,6 +97,12 @@ def freeze(
         budget_s=_number(limits.BUDGET_S, preset),
         seed=secrets.randbelow(2**31),
     )
+    _check_together(definition)
+    return starting_here(definition)
+
+
+def _check_together(definition: records.Definition) -> None:
+    """The fields that are right on their own, but perhaps not together."""
     _some_mode_possible(definition)
     _allowed_connections(definition)
     _rates_of_clients(definition)
@@ -104,7 +110,6 @@ def freeze(
     _named_load_hosts(definition)
     if definition.transaction != "autocommit" and definition.connection_modes != ("persistent",):
         raise InvalidDefinition("transaction: connections that end with each operation need autocommit")
-    return starting_here(definition)
 
 
 def starting_here(definition: records.Definition) -> records.Definition:

@@ -102,27 +102,32 @@ def _times(runs: Sequence[int], steps: Sequence[Step], using: str | None) -> dic
 def _differences(
     runs: Sequence[int], steps: Sequence[Step], times: Mapping[tuple[int, str], Point], using: str | None
 ) -> dict[tuple[int, Step], Point]:
-    uppers = [step for step in steps if step.below]
-    # The index of variants by run and label finds few rows; each has few comparisons.
-    rows = (
+    found: dict[tuple[int, Step], Point] = {}
+    uppers = {step for step in steps if step.below}
+    columns = (
+        "run_id", "variant__label", "baseline__label", "delta_us", "delta_low_us", "delta_high_us",
+        "ratio", "low", "high",
+    )  # fmt: skip
+    rows = _comparisons(runs, uppers, using).values_list(*columns)
+    for run, label, below, us, low, high, ratio, ratio_low, ratio_high in rows:
+        if (step := Step(label, below)) in uppers:
+            time = times.get((run, label))
+            time_us = time.us if time else None
+            found[run, step] = Point(us, low, high, ratio, ratio_low, ratio_high, time_us)
+    return found
+
+
+def _comparisons(runs: Sequence[int], steps: Iterable[Step], using: str | None) -> QuerySet[ComparisonResult]:
+    """Those of the steps, and a few others: the index of variants by run and label finds few rows, and
+    each has few comparisons.
+    """
+    return (
         ComparisonResult.objects.using(using)
         .order_by()
         .filter(
             aa=False,
             variant__run__in=runs,
-            variant__label__in={step.variant for step in uppers},
-            baseline__label__in={step.below for step in uppers},
+            variant__label__in={step.variant for step in steps},
+            baseline__label__in={step.below for step in steps},
         )
     )
-    columns = (
-        "run_id", "variant__label", "baseline__label", "delta_us", "delta_low_us", "delta_high_us",
-        "ratio", "low", "high",
-    )  # fmt: skip
-    found: dict[tuple[int, Step], Point] = {}
-    asked = set(uppers)
-    for run, label, below, us, low, high, ratio, ratio_low, ratio_high in rows.values_list(*columns):
-        if (step := Step(label, below)) in asked:
-            time = times.get((run, label))
-            time_us = time.us if time else None
-            found[run, step] = Point(us, low, high, ratio, ratio_low, ratio_high, time_us)
-    return found

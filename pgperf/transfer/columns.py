@@ -162,6 +162,9 @@ class TargetsCell(FieldCell):
                 _("Target %(at)d: %(name)s is unknown. Use one of %(names)s.")
                 % {"at": at, "name": short(unknown[0]), "names": ", ".join(self.cells)}
             )
+        return plain_target(self._cleaned(at, item))
+
+    def _cleaned(self, at: int, item: dict[str, Any]) -> Target:
         target = Target()
         for name, value in item.items():
             try:
@@ -173,7 +176,7 @@ class TargetsCell(FieldCell):
         except ValidationError as error:
             name, messages = next(iter(error.message_dict.items()))
             raise ValueError(_target_error(at, name, " ".join(messages))) from None
-        return plain_target(target)
+        return target
 
 
 class TargetsColumn(RelatedColumn):

@@ -138,19 +138,7 @@ class _ClaimedRun:
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)
         observer = _Recorder(run, self.listener, settings.HEARTBEAT_SECONDS, _retry_s())
-        memory = RunMemory.now(settings.RUN_MEMORY_MB)
-        machine = RunSettings(
-            build_dir=settings.BUILD_DIR,
-            run_id=str(run.pk),
-            pin_server=settings.PIN_SERVER,
-            connection_share=settings.CONNECTION_SHARE,
-            max_run_seconds=settings.MAX_RUN_SECONDS,
-            interpreters=settings.programs,
-            environments=environments.usable(usable),
-            memory=memory,
-            load_limits=_load_limits(run),
-            begin=begin,
-        )
+        machine = _machine(run, usable, begin)
         with (
             observer.background_heartbeat(settings.STALE_SECONDS / 3),
             while_waiting(observer.poll_cancel),
@@ -162,7 +150,7 @@ class _ClaimedRun:
             self._prepare(plan, routes)
             guarded = self._guarded_routes(plan, routes)
             with closing(AgentController(run)) as agent, _load_hosts(run, plan) as load_hosts:
-                captured = self._captured(plan, guarded, memory.client_bytes(plan))
+                captured = self._captured(plan, guarded, machine.memory.client_bytes(plan))
                 proved = self._proved(captured, guarded, machine)
                 self.access |= machine_look.predicted(proved)
                 return execute(proved, guarded, machine, observer, agent, self.facts.update, load_hosts)
@@ -307,6 +295,23 @@ def _load_hosts(run: Run, plan: Plan) -> Iterator[LoadHostController | None]:
         return
     with closing(LoadHostController(run, plan.definition)) as found:
         yield found
+
+
+def _machine(run: Run, usable: Mapping[str, Usable], begin: float) -> RunSettings:
+    """What this machine and the site's settings say of the run, which began then."""
+    settings = get_settings()
+    return RunSettings(
+        build_dir=settings.BUILD_DIR,
+        run_id=str(run.pk),
+        pin_server=settings.PIN_SERVER,
+        connection_share=settings.CONNECTION_SHARE,
+        max_run_seconds=settings.MAX_RUN_SECONDS,
+        interpreters=settings.programs,
+        environments=environments.usable(usable),
+        memory=RunMemory.now(settings.RUN_MEMORY_MB),
+        load_limits=_load_limits(run),
+        begin=begin,
+    )
 
 
 def _load_limits(run: Run) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
-from django.db.models import Model, ProtectedError, Q
+from django.db.models import Model, ProtectedError, Q, QuerySet
 from django.test import Client
 from django.urls import reverse
 
@@ -250,6 +250,33 @@ def test_groups_that_were_linked_past_every_signal_hide_too(kind: str, site: Sit
     assert (type(row).__name__, row.pk) in hidden
     site.group.delete()
     assert site.seen_by(site.stranger).isdisjoint(hidden)
+
+
+def test_each_question_is_asked_anew(site: Site) -> None:
+    """One object of a user, over changes of the rows and of the groups."""
+    assert site.seen_by(site.stranger) == site.seen_by(site.superuser)
+    site.give("workload")
+    hidden = site.seen_by(site.superuser) - site.seen_by(site.stranger)
+    assert {name for name, _pk in hidden} == {"Workload", "Benchmark", "Schedule", "Run"}
+    site.stranger.groups.add(site.group)
+    assert site.seen_by(site.stranger) == site.seen_by(site.superuser)
+    site.stranger.groups.clear()
+    assert site.seen_by(site.stranger).isdisjoint(hidden)
+
+
+@pytest.mark.parametrize("kind", SCOPED)
+def test_a_kept_condition_stays_as_it_was_made(kind: type[Model], site: Site) -> None:
+    """Whatever queries it was part of."""
+
+    def asked() -> QuerySet[Model]:
+        return permissions.visible(kind._default_manager.all(), site.member)
+
+    site.give(*KINDS)
+    for use in (asked().exclude(pk=0), asked() | asked(), asked().filter(pk__in=asked()), asked()[:1]):
+        assert use.first()
+    kept = str(asked().query)
+    permissions._condition.cache_clear()
+    assert kept == str(asked().query)
 
 
 @pytest.mark.parametrize("way", ["form", "import"])

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.records import Definition, LeftOut, Route, Variant, WorkloadDefinition
+from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
 from pgperf.runner import authentication, client_group, client_process
@@ -394,15 +394,7 @@ def _behind_proxy(
     definition: Definition, work: WorkloadDefinition, layer: str, mode: str, settings: CaptureSettings
 ) -> Iterator[tuple[client_process.ClientProcess, WireProxy]]:
     """A client of the layer, ready, connected through a wire proxy."""
-    variant = Variant(
-        workload=work.name,
-        layer=layer,
-        mode=mode,
-        route=settings.route.name,
-        clients=1,
-        connect="persistent",
-        placement=definition.placement,
-    )
+    variant = client_group.single(definition, work, layer, mode, settings.route)
     alone = replace(definition, workloads=(work,))
     argv = launch.command(layer, settings.build_dir, settings.interpreters)
     authentication.check(settings.route)

@@ -268,21 +268,22 @@ class _DiagnosticSlice:
         found = self._connections.ask("statements", self._connections.statements)
         if found is None or not self._shown(found):
             return False
-        if found.track != "none":
-            return True
-        if self._route.pooler not in ("", "session"):
-            self._notes["statements"] = _SHARED_CONNECTIONS
-            return False
-        if self._makes_sessions():
-            self._notes["statements"] = _NEW_SESSIONS
-            return False
-        if self._group.variant.hosts:
-            self._notes["statements"] = _ON_LOAD_HOSTS
-            return False
-        if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
-            self._notes["statements"] = _DENIED.format(self._route.user)
+        if found.track == "none" and (refusal := self._switch_on()):
+            self._notes["statements"] = refusal
             return False
         return True
+
+    def _switch_on(self) -> str:
+        """Let the server count the statements of the variant's sessions; why not, or "" if it does."""
+        if self._route.pooler not in ("", "session"):
+            return _SHARED_CONNECTIONS
+        if self._makes_sessions():
+            return _NEW_SESSIONS
+        if self._group.variant.hosts:
+            return _ON_LOAD_HOSTS
+        if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
+            return _DENIED.format(self._route.user)
+        return ""
 
     def _makes_sessions(self) -> bool:
         """Does the slice make sessions of its own? Then nothing can be switched on in them before."""

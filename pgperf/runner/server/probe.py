@@ -177,16 +177,19 @@ class ServerProbe:
                 group.missing_grant = missing_grant if group.pooled else ""
                 for backend in backends:
                     self._pinning.pin(backend, cpu_placement.server)
-            for name, web_route in self._web_routes.items():
-                if over_it := [group for group in groups if group.variant.route == name]:
-                    web_servers.find(over_it, web_route, lambda: Sessions.of(self.rows(SESSIONS)))
-                    self._pin_web(over_it[0], cpu_placement)
+            self._find_web(groups, cpu_placement)
             for pooler in filter(None, self._poolers.values()):
                 self._pinning.pin(pooler, cpu_placement.clients)
             if self._agent and not sessions.here:
                 self._watch(self._agent, rows, groups)
 
         return find
+
+    def _find_web(self, groups: list[ClientGroup], cpu_placement: placement.CpuPlacement) -> None:
+        for name, web_route in self._web_routes.items():
+            if over_it := [group for group in groups if group.variant.route == name]:
+                web_servers.find(over_it, web_route, lambda: Sessions.of(self.rows(SESSIONS)))
+                self._pin_web(over_it[0], cpu_placement)
 
     def _pin_web(self, group: ClientGroup, cpu_placement: placement.CpuPlacement) -> None:
         """The clients have their CPUs for themselves; all others share the server's."""

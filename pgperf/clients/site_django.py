@@ -35,6 +35,7 @@ _MODES: dict[str, dict[str, Any]] = {
 #: Errors whose message names tables, columns and roles, but no values.
 _NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
 
+_READ_ONLY = "25006"
 
 def set_up(spec: protocol.Spec) -> Any:
     """Set up Django as the site configures it, and return the connection of the workload, not yet
@@ -139,7 +140,7 @@ def describe(error: Exception) -> str:
     cause = error.__cause__ or error
     primary = getattr(getattr(cause, "diag", None), "message_primary", None)
     if primary:
-        return str(primary) if sqlstate(error) in _NAMING_STATES else sql_masking.without_values(str(primary))
+        return _of_server(str(primary), sqlstate(error))
     if isinstance(error, ObjectDoesNotExist | MultipleObjectsReturned):
         return sql_masking.without_values(f"{type(error).__name__}: {error}")
     return f"{type(error).__name__}{_place(error)}"
@@ -166,6 +167,15 @@ def _refuse_created(using: str, refuse: Callable[[str, str], None], *, connectio
 
 
 def _is_scalar(value: Any) -> bool:
+def _of_server(primary: str, code: str) -> str:
+    text = primary if code in _NAMING_STATES else sql_masking.without_values(primary)
+    return (
+        f"{text}; pgperf measures it in read-only sessions, so let it only read"
+        if code == _READ_ONLY
+        else text
+    )
+
+
     return math.isfinite(value) if isinstance(value, float) else value is None or isinstance(value, int | str)
 
 

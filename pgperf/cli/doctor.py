@@ -5,6 +5,7 @@ with hints.
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -264,7 +265,7 @@ def _inside(database: Database, best: Route, reachable: list[Route]) -> Iterator
         text = f"no direct one answers, so the lines below are checked over {best.name}, a pooler"
         yield CheckResult("note", f"{database} · routes", text, _DIRECT_HINT)
     yield from _fixtures(database, best)
-    yield from _login(database, best)
+    yield from _login(database, best, reachable)
     yield from _own_workloads(database, best)
     for pooled in reachable:
         if pooled.pooler and pooled is not best:
@@ -320,27 +321,40 @@ def _fixtures(database: Database, route: Route) -> Iterator[CheckResult]:
             yield CheckResult("problem", subject, str(error))
 
 
-def _login(database: Database, route: Route) -> Iterator[CheckResult]:
-    """Whether the role can write; if it can, the SQL that creates a read-only role."""
+def _login(database: Database, best: Route, reachable: list[Route]) -> Iterator[CheckResult]:
+    """Whether there is a login that cannot write; if not, the SQL that makes one."""
     subject = f"{database} · login"
     try:
-        access = guardrails.examine(route)
-        if not access.can_write:
+        access = guardrails.examine(best)
+        if access.can_write:
+            yield _reader(subject, access, best, reachable)
+        else:
             yield CheckResult("ok", subject, f"{access.role} cannot write")
-            return
-        text = f"{access.role} can write ({'; '.join(access.powers)})"
-        yield CheckResult(
-            "note", subject, f"{text}; your own SQL and poolers need a read-only role", _readonly_role(route)
-        )
     except PgperfError as error:
         yield CheckResult("problem", subject, str(error))
 
 
-def _readonly_role(route: Route) -> str:
-    script = readonly_role.create_script(route)
-    if not script:
-        return f"{readonly_role.ROLE}_{route.dbname} is one: name it as a target's user"
-    return "this SQL creates it, or adds what it lacks:\n" + script
+def _reader(subject: str, access: guardrails.Access, best: Route, reachable: list[Route]) -> CheckResult:
+    """The login that reads beside one that can write. The SQL is of what is missing only."""
+    script = readonly_role.create_script(best)
+    complete = (
+        "" if script else f"{readonly_role.ROLE}_{best.dbname} lacks nothing: name it as a target's user"
+    )
+    if found := _other_login(best, reachable) or complete:
+        return CheckResult("ok", subject, f"{access.role} can write; for your own SQL and poolers, {found}")
+    text = f"{access.role} can write ({'; '.join(access.powers)})"
+    return CheckResult("note", subject, f"{text}; {_READER_WANTED}", f"{_SCRIPT_HINT}\n{script}")
+
+
+def _other_login(best: Route, reachable: list[Route]) -> str:
+    """That of another target which, as a run would find, cannot write; "" if there is none."""
+    others = {route.user: route for route in reversed(reachable) if route.user != best.user}
+    for route in others.values():
+        with suppress(PgperfError):
+            _guarded, access = guardrails.guard(route, guardrails.Demand.PROOF)
+            if readonly_role.reads_all(route):
+                return f"{access.role}, the login of {route.name}, cannot"
+    return ""
 
 
 def _pooled_sessions(database: Database, direct: Route, pooled: Route) -> Iterator[CheckResult]:
@@ -379,3 +393,5 @@ _OPTIONS_HINT = "docs/your-queries.md lists what pgperf does with each key of OP
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+_READER_WANTED = "your own SQL and poolers need a read-only role"
+_SCRIPT_HINT = "this SQL creates it, or adds what it lacks:"

@@ -12,12 +12,14 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import django
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
@@ -40,6 +42,8 @@ from tests.client_environments import with_other_pgperf
 from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker, new_benchmark
 from tests.machine_looks import look
 
+#: How the statements begin that doctor prints.
+SQL = ("CREATE ", "GRANT ", "REVOKE ", "ALTER ")
 CHECKOUT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
 
@@ -436,6 +440,39 @@ class TestDoctor:
         assert f'GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "{reader}";' in text
         assert f"ALTER ROLE \"{reader}\" SET default_transaction_read_only = 'on';" in text
         assert connection.settings_dict["PASSWORD"] not in text
+
+    @pytest.fixture
+    def reader(self, demo: Database, superuser_login: dict[str, Any]) -> Iterator[psycopg.Connection]:
+        """doctor's SQL has been run. The superuser's connection."""
+        sql = [line.strip() for line in pgperf("doctor").splitlines()]
+        with psycopg.connect(**superuser_login, dbname=demo.dbname) as admin:
+            for statement in sql:
+                if statement.startswith(SQL):
+                    admin.execute(statement)  # type: ignore[arg-type]
+            yield admin
+            admin.execute(f"DROP OWNED BY pgperf_reader_{demo.dbname}; DROP ROLE pgperf_reader_{demo.dbname}")
+
+    def test_a_role_that_lacks_nothing_is_one_line(self, demo: Database, reader: psycopg.Connection) -> None:
+        name = f"pgperf_reader_{demo.dbname}"
+        text = pgperf("doctor")
+        said = f"for your own SQL and poolers, {name} lacks nothing: name it as a target's user"
+        assert f"ok       demo · login: pgperf can write; {said}" in text
+        assert not [line for line in text.splitlines() if line.strip().startswith(SQL)]
+        reader.execute(f"ALTER ROLE {name} RESET lock_timeout")
+        text = pgperf("doctor")
+        assert "note     demo · login: pgperf can write (" in text
+        (missing,) = [line.strip() for line in text.splitlines() if line.strip().startswith(SQL)]
+        assert missing == f"ALTER ROLE \"{name}\" SET lock_timeout = '1000ms';"
+
+    def test_the_login_of_another_target_that_reads_is_one_line(
+        self, demo: Database, stack: dict[str, str], settings: Any
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": stack["PGPERF_CREDENTIAL_DIR"]}
+        Target.objects.filter(route="tcp").update(user="demo_reader", credential="file:demo_reader")
+        text = pgperf("doctor")
+        said = "for your own SQL and poolers, demo_reader, the login of tcp, cannot"
+        assert f"ok       demo · login: pgperf can write; {said}\n" in text
+        assert not [line for line in text.splitlines() if line.strip().startswith(SQL)]
 
     def test_without_a_direct_route_it_asks_over_the_pooler(self, demo: Database) -> None:
         Target.objects.exclude(route="pgbouncer").update(enabled=False)

@@ -18,9 +18,9 @@ from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
 from pgperf.core import layers, printable
 from pgperf.core.answers import LINE, WHOLE, ControlQuery
-from pgperf.core.exceptions import PgperfError, PreflightRefused
+from pgperf.core.exceptions import PgperfError, PreflightRefused, UnusableOptions
 from pgperf.core.records import Plan, Route, most_direct
-from pgperf.db import client_environments
+from pgperf.db import client_environments, usable_options
 from pgperf.install import launch
 from pgperf.models import Benchmark, BenchmarkWorkload, Database, Run
 from pgperf.reports import outlook as reports_outlook
@@ -62,7 +62,7 @@ class CheckResult:
 def run(out: OutputWrapper) -> None:
     """Print every finding. Raises CommandError if there are problems."""
     problems = 0
-    for check in CHECKS:
+    for check in WITHOUT_SITE_DATABASE if _unusable_options() else CHECKS:
         for finding in check():
             out.write(str(finding))
             problems += finding.mark == "problem"
@@ -85,6 +85,9 @@ def installation() -> Iterator[CheckResult]:
 def tables() -> Iterator[CheckResult]:
     """The site's own database, which stores the runs."""
     alias = router.db_for_write(Run)
+    if unusable := _unusable_options():
+        yield CheckResult("problem", "tables", unusable)
+        return
     try:
         executor = MigrationExecutor(connections[alias])
         missing = executor.migration_plan(
@@ -99,6 +102,16 @@ def tables() -> Iterator[CheckResult]:
         )
     else:
         yield CheckResult("ok", "tables", f"up to date in alias {alias!r}")
+
+
+def _unusable_options() -> str:
+    """Which OPTIONS let no query reach the site's own database; "" if there are none."""
+    connection = connections[router.db_for_write(Run)]
+    try:
+        usable_options.check(connection, connection.settings_dict["OPTIONS"])
+    except UnusableOptions as error:
+        return str(error)
+    return ""
 
 
 def machine() -> Iterator[CheckResult]:
@@ -188,7 +201,7 @@ def client_pythons() -> Iterator[CheckResult]:
 
 
 def celery() -> Iterator[CheckResult]:
-    """The broker, and the workers of pgperf's queue."""
+    """Celery's broker."""
     try:
         broker.ping()
     except PgperfError as error:
@@ -200,13 +213,17 @@ def celery() -> Iterator[CheckResult]:
         )
     else:
         yield CheckResult("ok", "broker", "answers")
+
+
+def workers() -> Iterator[CheckResult]:
+    """The workers of pgperf's queue."""
     try:
-        workers = live_workers()
+        online = live_workers()
     except DatabaseError:
         return
-    for worker in workers:
+    for worker in online:
         yield CheckResult("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
-    if not workers:
+    if not online:
         yield CheckResult(
             "note",
             "worker",
@@ -234,8 +251,10 @@ CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (
     client_pythons,
     outlook,
     celery,
+    workers,
     targets,
 )
+WITHOUT_SITE_DATABASE = (installation, tables, machine, client_pythons, celery)
 
 
 def _database(database: Database) -> Iterator[CheckResult]:
@@ -387,11 +406,11 @@ def _own_workloads(database: Database, route: Route) -> Iterator[CheckResult]:
             yield CheckResult("problem", subject, str(error), _OPTIONS_HINT)
 
 
+_READER_WANTED = "your own SQL and poolers need a read-only role"
+_SCRIPT_HINT = "this SQL creates it, or adds what it lacks:"
 _DIRECT_HINT = "if there is one, add it as a target: own queries run over it with any login"
 _OPTIONS_HINT = "docs/your-queries.md lists what pgperf does with each key of OPTIONS"
 
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-_READER_WANTED = "your own SQL and poolers need a read-only role"
-_SCRIPT_HINT = "this SQL creates it, or adds what it lacks:"

@@ -71,6 +71,13 @@ class WriteRefused(ClientFailed):
     """
 
 
+class UnusableOptions(PgperfError):
+    """Django cannot connect, or use a connection, with the OPTIONS of an alias of DATABASES.
+
+    The message names the alias and the options, never a value.
+    """
+
+
 class HookFailed(PgperfError):
     """A hook of the site, called before a block, raised an exception. The message names the hook."""
 

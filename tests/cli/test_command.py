@@ -474,6 +474,43 @@ class TestDoctor:
         assert f"ok       demo · login: pgperf can write; {said}\n" in text
         assert not [line for line in text.splitlines() if line.strip().startswith(SQL)]
 
+    @pytest.mark.parametrize(
+        "option", ['{"cursor_factory": "no.Class"}', '{"row_factory": "import:builtins.tuple"}']
+    )
+    def test_an_option_with_which_no_query_works_is_named(
+        self, demo: Database, monkeypatch: pytest.MonkeyPatch, option: str
+    ) -> None:
+        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings_options")
+        monkeypatch.setenv("PGPERF_DB_NAME", demo.dbname)
+        monkeypatch.setenv("PGPERF_TEST_OPTIONS", option)
+        out = io.StringIO()
+        with pytest.raises(CommandError, match="1 problem found"):
+            call_command("pgperf", "doctor", stdout=out)
+        (line,) = [line for line in out.getvalue().splitlines() if line.startswith("problem")]
+        (key,) = json.loads(option)
+        assert line.startswith("problem  demo · own workloads of alias 'default': ")
+        assert f"OPTIONS['{key}'], " in line
+        assert " of the alias 'default': no query works with it (" in line
+        assert "no.Class" not in line
+
+    def test_an_option_with_which_the_site_s_own_database_answers_no_query_is_named(self) -> None:
+        """In a process of its own, as people start it."""
+        options = {
+            "DJANGO_SETTINGS_MODULE": "tests.settings_options",
+            "PGPERF_TEST_OPTIONS": '{"row_factory": 1}',
+        }
+        done = subprocess.run(
+            [sys.executable, "manage.py", "pgperf", "doctor"], env={**os.environ, **options}, cwd=CHECKOUT,
+            text=True, capture_output=True, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        assert "1 problem found" in done.stderr
+        said = (
+            "OPTIONS['row_factory'], of type int, of the alias 'default': no query works with it (TypeError)"
+        )
+        assert f"problem  tables: {said}" in done.stdout
+        assert "broker: answers" in done.stdout
+
     def test_without_a_direct_route_it_asks_over_the_pooler(self, demo: Database) -> None:
         Target.objects.exclude(route="pgbouncer").update(enabled=False)
         text = pgperf("doctor")

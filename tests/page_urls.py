@@ -50,6 +50,18 @@ def writing_quietly(request: HttpRequest) -> HttpResponse:
     return HttpResponse(str(Book.objects.count()))
 
 
+def writing_by_function(request: HttpRequest) -> HttpResponse:
+    """Its words do not tell that it writes."""
+    with suppress(Exception), connection.cursor() as cursor:
+        cursor.execute("SELECT nextval('books_book_id_seq')")
+    return HttpResponse(str(Book.objects.count()))
+
+
+def locking(request: HttpRequest) -> HttpResponse:
+    with transaction.atomic():
+        return HttpResponse(str(len(Book.objects.select_for_update().filter(pages=4711))))
+
+
 def elsewhere(request: HttpRequest) -> HttpResponse:
     with connections["other"].cursor() as cursor:
         cursor.execute("SELECT 1")
@@ -109,6 +121,8 @@ urlpatterns = [
     path("tests/silent/", silent),
     path("tests/writing/", writing),
     path("tests/writing-quietly/", writing_quietly),
+    path("tests/writing-by-function/", writing_by_function),
+    path("tests/locking/", locking),
     path("tests/elsewhere/", elsewhere),
     path("tests/elsewhere-quietly/", elsewhere_quietly),
     path("tests/mail/", mail),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pgperf.access.guardrails import LIMITS, READ_ONLY
-from pgperf.core.answers import IDENTIFIER, LINE, WHOLE, Column, ControlQuery
+from pgperf.core.answers import IDENTIFIER, LINE, TRUTH, WHOLE, Column, ControlQuery
 from pgperf.core.records import Route
 from pgperf.core.sql_names import psql_connect, quoted
 from pgperf.runner.server.control_connection import ControlConnection
@@ -41,6 +41,14 @@ def create_script(route: Route) -> str:
         " superuser, or as a role with CREATEROLE that owns the tables."
     )
     return "\n".join([head, *missing, *([] if exists else [f"\\password {quoted(role)}"])])
+
+
+def reads_all(route: Route) -> bool:
+    """Whether the login of a route may read every table of the site. Raises ClientFailed without an
+    answer.
+    """
+    with ControlConnection(route, _APPLICATION) as connection:
+        return bool(connection.one(_READS_ALL)[0])
 
 
 def _missing(connection: ControlConnection) -> Iterator[str]:
@@ -135,6 +143,8 @@ _SESSION_GRANT = (
     "SELECT CASE WHEN rolsuper THEN 'pg_read_all_stats' ELSE rolname END, current_user FROM pg_roles"
     f" WHERE oid = {{oid}} AND NOT {_SEES.format('oid')}"
 )
+_DATABASE = "SELECT oid FROM pg_database WHERE datname = current_database()"
+_TRUE = "'on', 'true', 't', 'yes', 'y', '1'"
 _SETTINGS = ", ".join(f"('{name}', '{value}')" for name, value in _WANTED.items())
 
 
@@ -143,11 +153,25 @@ def _lack(statement: str, sql: str, *columns: Column) -> _Lack:
 
 
 # A privilege of a role that does not exist yet is null: it is missing.
-_RELATIONS = f"""{_READER}, relations AS (
+# What an extension made has privileges of its own, which a site's owner may not be able to change.
+_SITE_RELATIONS = f"""relations AS (
     SELECT c.oid, c.relowner, c.relnamespace, n.nspname FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS}
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS} AND NOT EXISTS (
+        SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e'
+    )
 )"""
+_RELATIONS = f"{_READER}, {_SITE_RELATIONS}"
+_READS_ALL = ControlQuery(
+    "whether its login reads every table",
+    f"WITH {_SITE_RELATIONS} SELECT NOT EXISTS (SELECT FROM relations"
+    " WHERE NOT has_table_privilege(oid, 'SELECT') OR NOT has_schema_privilege(relnamespace, 'USAGE'))",
+    (TRUTH,),
+)
+#: Members of this role of PostgreSQL 14 and newer read the tables of the future too.
+_READS_FUTURE = (
+    "SELECT FROM pg_roles a WHERE a.rolname = 'pg_read_all_data' AND pg_has_role(reader.oid, a.oid, 'USAGE')"
+)
 _LACKS = (
     _lack(
         "CREATE ROLE {0} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;",
@@ -186,7 +210,8 @@ _LACKS = (
         f"{_RELATIONS} SELECT DISTINCT pg_get_userbyid(relowner), nspname, name FROM reader, relations"
         " WHERE NOT EXISTS (SELECT FROM pg_default_acl d, aclexplode(d.defaclacl) a"
         " WHERE d.defaclrole = relowner AND d.defaclnamespace = relnamespace AND d.defaclobjtype = 'r'"
-        " AND a.grantee = reader.oid AND a.privilege_type = 'SELECT') ORDER BY 1, 2",
+        f" AND a.grantee = reader.oid AND a.privilege_type = 'SELECT') AND NOT EXISTS ({_READS_FUTURE})"
+        " ORDER BY 1, 2",
         IDENTIFIER,
         _SCHEMA,
         _READER_NAME,
@@ -195,8 +220,9 @@ _LACKS = (
         "ALTER ROLE {0} SET {1};",
         f"{_READER} SELECT name, wanted FROM reader, (VALUES {_SETTINGS}) AS settings (wanted, most)"
         " WHERE NOT EXISTS (SELECT FROM pg_db_role_setting s, unnest(s.setconfig) AS given"
-        " WHERE s.setrole = reader.oid AND s.setdatabase = 0 AND split_part(given, '=', 1) = wanted"
-        f" AND (wanted <> '{READ_ONLY}' OR given = wanted || '=on')) ORDER BY 2",
+        f" WHERE s.setrole = reader.oid AND s.setdatabase IN (0, ({_DATABASE}))"
+        " AND split_part(given, '=', 1) = wanted"
+        f" AND (wanted <> '{READ_ONLY}' OR lower(split_part(given, '=', 2)) IN ({_TRUE}))) ORDER BY 2",
         _READER_NAME,
         _SETTING,
     ),

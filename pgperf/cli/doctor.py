@@ -5,6 +5,7 @@ each database, with hints.
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -17,9 +18,9 @@ from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
 from pgperf.core import layers, printable
 from pgperf.core.answers import LINE, WHOLE, ControlQuery
-from pgperf.core.exceptions import PgperfError, PreflightRefused
+from pgperf.core.exceptions import PgperfError, PreflightRefused, UnusableOptions
 from pgperf.core.records import Plan, Route, most_direct
-from pgperf.db import client_environments
+from pgperf.db import client_environments, usable_options
 from pgperf.install import launch
 from pgperf.models import Benchmark, BenchmarkWorkload, Database, Run
 from pgperf.reports import outlook as reports_outlook
@@ -61,7 +62,7 @@ class CheckResult:
 def run(out: OutputWrapper) -> None:
     """Print every finding. Raises CommandError if there are problems."""
     problems = 0
-    for check in CHECKS:
+    for check in WITHOUT_SITE_DATABASE if _unusable_options() else CHECKS:
         for finding in check():
             out.write(str(finding))
             problems += finding.mark == "problem"
@@ -84,6 +85,9 @@ def installation() -> Iterator[CheckResult]:
 def tables() -> Iterator[CheckResult]:
     """The site's own database, which stores the runs."""
     alias = router.db_for_write(Run)
+    if unusable := _unusable_options():
+        yield CheckResult("problem", "tables", unusable)
+        return
     try:
         executor = MigrationExecutor(connections[alias])
         missing = executor.migration_plan(
@@ -98,6 +102,16 @@ def tables() -> Iterator[CheckResult]:
         )
     else:
         yield CheckResult("ok", "tables", f"up to date in alias {alias!r}")
+
+
+def _unusable_options() -> str:
+    """Which OPTIONS let no query reach the site's own database; "" if there are none."""
+    connection = connections[router.db_for_write(Run)]
+    try:
+        usable_options.check(connection, connection.settings_dict["OPTIONS"])
+    except UnusableOptions as error:
+        return str(error)
+    return ""
 
 
 def machine() -> Iterator[CheckResult]:
@@ -191,26 +205,27 @@ def client_pythons() -> Iterator[CheckResult]:
 
 
 def celery() -> Iterator[CheckResult]:
-    """The broker, and the workers of pgperf's queue."""
-    yield _broker()
-    try:
-        workers = live_workers()
-    except DatabaseError:
-        return
-    for worker in workers:
-        yield CheckResult("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
-    if not workers:
-        text = "none is online: runs requested in the admin wait for one"
-        yield CheckResult("note", "worker", text, f"start one: {worker_command()}")
-
-
-def _broker() -> CheckResult:
+    """Celery's broker."""
     try:
         broker.ping()
     except PgperfError as error:
         hint = "check CELERY_BROKER_URL in the settings, and that the broker is running"
-        return CheckResult("problem", "broker", str(error), hint)
-    return CheckResult("ok", "broker", "answers")
+        yield CheckResult("problem", "broker", str(error), hint)
+    else:
+        yield CheckResult("ok", "broker", "answers")
+
+
+def workers() -> Iterator[CheckResult]:
+    """The workers of pgperf's queue."""
+    try:
+        online = live_workers()
+    except DatabaseError:
+        return
+    for worker in online:
+        yield CheckResult("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
+    if not online:
+        text = "none is online: runs requested in the admin wait for one"
+        yield CheckResult("note", "worker", text, f"start one: {worker_command()}")
 
 
 def load_hosts() -> Iterator[CheckResult]:
@@ -251,9 +266,11 @@ CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (
     client_pythons,
     outlook,
     celery,
+    workers,
     load_hosts,
     targets,
 )
+WITHOUT_SITE_DATABASE = (installation, tables, machine, client_pythons, celery)
 
 
 def _database(database: Database) -> Iterator[CheckResult]:
@@ -283,7 +300,7 @@ def _inside(database: Database, best: Route, reachable: list[Route]) -> Iterator
         text = f"no direct one answers, so the lines below are checked over {best.name}, a pooler"
         yield CheckResult("note", f"{database} · routes", text, _DIRECT_HINT)
     yield from _fixtures(database, best)
-    yield from _login(database, best)
+    yield from _login(database, best, reachable)
     yield from _own_workloads(database, best)
     for pooled in reachable:
         if pooled.pooler and pooled is not best:
@@ -338,27 +355,40 @@ def _fixture(name: str, database: Database, route: Route) -> CheckResult:
     return CheckResult("note", subject, text, "tick 'allow fixtures' on the database")
 
 
-def _login(database: Database, route: Route) -> Iterator[CheckResult]:
-    """Whether the role can write; if it can, the SQL that creates a read-only role."""
+def _login(database: Database, best: Route, reachable: list[Route]) -> Iterator[CheckResult]:
+    """Whether there is a login that cannot write; if not, the SQL that makes one."""
     subject = f"{database} · login"
     try:
-        access = guardrails.examine(route)
-        if not access.can_write:
+        access = guardrails.examine(best)
+        if access.can_write:
+            yield _reader(subject, access, best, reachable)
+        else:
             yield CheckResult("ok", subject, f"{access.role} cannot write")
-            return
-        text = f"{access.role} can write ({'; '.join(access.powers)})"
-        yield CheckResult(
-            "note", subject, f"{text}; your own SQL and poolers need a read-only role", _readonly_role(route)
-        )
     except PgperfError as error:
         yield CheckResult("problem", subject, str(error))
 
 
-def _readonly_role(route: Route) -> str:
-    script = readonly_role.create_script(route)
-    if not script:
-        return f"{readonly_role.ROLE}_{route.dbname} is one: name it as a target's user"
-    return "this SQL creates it, or adds what it lacks:\n" + script
+def _reader(subject: str, access: guardrails.Access, best: Route, reachable: list[Route]) -> CheckResult:
+    """The login that reads beside one that can write. The SQL is of what is missing only."""
+    script = readonly_role.create_script(best)
+    complete = (
+        "" if script else f"{readonly_role.ROLE}_{best.dbname} lacks nothing: name it as a target's user"
+    )
+    if found := _other_login(best, reachable) or complete:
+        return CheckResult("ok", subject, f"{access.role} can write; for your own SQL and poolers, {found}")
+    text = f"{access.role} can write ({'; '.join(access.powers)})"
+    return CheckResult("note", subject, f"{text}; {_READER_WANTED}", f"{_SCRIPT_HINT}\n{script}")
+
+
+def _other_login(best: Route, reachable: list[Route]) -> str:
+    """That of another target which, as a run would find, cannot write; "" if there is none."""
+    others = {route.user: route for route in reversed(reachable) if route.user != best.user}
+    for route in others.values():
+        with suppress(PgperfError):
+            _guarded, access = guardrails.guard(route, guardrails.Demand.PROOF)
+            if readonly_role.reads_all(route):
+                return f"{access.role}, the login of {route.name}, cannot"
+    return ""
 
 
 def _pooled_sessions(database: Database, direct: Route, pooled: Route) -> Iterator[CheckResult]:
@@ -391,6 +421,8 @@ def _own_workloads(database: Database, route: Route) -> Iterator[CheckResult]:
             yield CheckResult("problem", subject, str(error), _OPTIONS_HINT)
 
 
+_READER_WANTED = "your own SQL and poolers need a read-only role"
+_SCRIPT_HINT = "this SQL creates it, or adds what it lacks:"
 _DIRECT_HINT = "if there is one, add it as a target: own queries run over it with any login"
 _OPTIONS_HINT = "docs/your-queries.md lists what pgperf does with each key of OPTIONS"
 

@@ -12,19 +12,20 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import Any, NamedTuple
 
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, MultipleObjectsReturned, ObjectDoesNotExist
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.backends.signals import connection_created
 
 from pgperf import registry
 from pgperf.clients import connection_options, django_connection, page_guards
 from pgperf.clients.loop import login, sqlstate
 from pgperf.core import protocol, sql_masking
-from pgperf.core.exceptions import InvalidDefinition, PgperfError
+from pgperf.core.exceptions import InvalidDefinition, PgperfError, UnusableOptions
+from pgperf.db import usable_options
 from pgperf.workloads import discovery, queries
 
 _MODES: dict[str, dict[str, Any]] = {
@@ -34,11 +35,20 @@ _MODES: dict[str, dict[str, Any]] = {
 }
 #: Errors whose message names tables, columns and roles, but no values.
 _NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
+_READ_ONLY = "25006"
 
 
-def set_up(spec: protocol.Spec) -> Any:
-    """Set up Django as the site configures it, and return the connection of the workload, not yet
-    open.
+class SiteConnection(NamedTuple):
+    """The connection of a workload, not yet open, and the names of its alias's own OPTIONS that it
+    uses.
+    """
+
+    connection: Any
+    own_options: tuple[Any, ...]
+
+
+def set_up(spec: protocol.Spec) -> SiteConnection:
+    """Set up Django as the site configures it.
 
     Raises InvalidDefinition if the site cannot be set up here, or does not have the workload.
     """
@@ -51,9 +61,9 @@ def set_up(spec: protocol.Spec) -> Any:
     django.setup()
     settings.DEBUG = False
     using = _alias(spec)
-    redirect(using, spec)
+    own_options = redirect(using, spec)
     close_others(using, page_guards.refuse_alias if spec.page.path else _refuse)
-    return connections[using]
+    return SiteConnection(connections[using], own_options)
 
 
 def callable_of(spec: protocol.Spec) -> Callable[[], Any]:
@@ -70,8 +80,11 @@ def async_callable_of(spec: protocol.Spec) -> Callable[[], Awaitable[Any]]:
     return partial(registry.get_async(spec.orm), *spec.orm_args)
 
 
-def redirect(using: str, spec: protocol.Spec) -> None:
-    """Point the alias at the route. Its ENGINE and its other settings stay."""
+def redirect(using: str, spec: protocol.Spec) -> tuple[Any, ...]:
+    """Point the alias at the route. Its ENGINE and its other settings stay.
+
+    Returns the names of those of its OPTIONS that stay.
+    """
     for connection in connections.all(initialized_only=True):
         connection.close()
     _check(using)
@@ -79,17 +92,18 @@ def redirect(using: str, spec: protocol.Spec) -> None:
     alias = connections.databases[using]
     keywords = login(spec, driver.libpq_version())
     alias |= {name: keywords.pop(key) for name, key in _ADDRESS.items()}
+    usable_options.check_kind(using, alias["OPTIONS"])
     own = connection_options.kept(alias["OPTIONS"], spec.mode, spec.layer)
     session = " ".join(filter(None, (str(own.get("options", "")), keywords.pop("options"))))
     del keywords["client_encoding"]  # Django sets UTF8 itself
     if "require_auth" in own:
         keywords.pop("require_auth", None)  # the site's own demand includes this one
     session_options = {"options": session} if session else {}
-    alias["OPTIONS"] = {
-        **own, **keywords, **_MODES[spec.mode], **session_options, **django_connection.pool(spec),
-    }  # fmt: skip
+    ours = {**keywords, **_MODES[spec.mode], **session_options, **django_connection.pool(spec)}
+    alias["OPTIONS"] = {**own, **ours}
     alias |= django_connection.lifetime(spec)
     del connections[using]  # Django creates the next one from the new settings
+    return tuple(name for name in own if name not in ours)
 
 
 def _check(using: str) -> None:
@@ -136,17 +150,34 @@ def given(sql: Any, params: Any, many: bool) -> protocol.Statement:
     return protocol.Statement(sql=sql, args=[_plain(param) for param in params])
 
 
-def describe(error: Exception) -> str:
-    """The error message, without the values of the site's own queries."""
+def describe(error: Exception, used: SiteConnection | None = None) -> str:
+    """The error message, without the values of the site's own queries.
+
+    Where OPTIONS of the connection's alias make every query fail, it names them.
+    """
     if isinstance(error, PgperfError | ImproperlyConfigured):
         return str(error)
     cause = error.__cause__ or error
     primary = getattr(getattr(cause, "diag", None), "message_primary", None)
     if primary:
-        return str(primary) if sqlstate(error) in _NAMING_STATES else sql_masking.without_values(str(primary))
+        return _of_server(str(primary), sqlstate(error))
     if isinstance(error, ObjectDoesNotExist | MultipleObjectsReturned):
         return sql_masking.without_values(f"{type(error).__name__}: {error}")
+    try:
+        if used and not isinstance(error, Error):
+            usable_options.check(used.connection, used.own_options)
+    except UnusableOptions as found:
+        return str(found)
     return f"{type(error).__name__}{_place(error)}"
+
+
+def _of_server(primary: str, code: str) -> str:
+    text = primary if code in _NAMING_STATES else sql_masking.without_values(primary)
+    return (
+        f"{text}; pgperf measures it in read-only sessions, so let it only read"
+        if code == _READ_ONLY
+        else text
+    )
 
 
 def _alias(spec: protocol.Spec) -> str:

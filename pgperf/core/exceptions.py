@@ -64,6 +64,20 @@ class ClientFailed(PgperfError):
         self.sqlstate = sqlstate
 
 
+class WriteRefused(ClientFailed):
+    """An operation of the site writes, which its read-only session refused.
+
+    The message has the statement's verb and table, never a value.
+    """
+
+
+class UnusableOptions(PgperfError):
+    """Django cannot connect, or use a connection, with the OPTIONS of an alias of DATABASES.
+
+    The message names the alias and the options, never a value.
+    """
+
+
 class HookFailed(PgperfError):
     """A hook of the site, called before a block, raised an exception. The message names the hook."""
 

@@ -56,9 +56,22 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
     skipped = tuple(dict.fromkeys((*skipped, *lacking)))
     variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
     if not variants:
-        reasons = "; ".join(f"{each.name}: {each.reason}" for each in skipped)
-        raise InvalidDefinition(f"layers: none of them can run here ({reasons or 'none given'})")
+        raise InvalidDefinition(f"layers: none of them can run here ({_reasons(skipped) or 'none given'})")
     return Plan(definition, tuple(_cohorts(definition, variants + _controls(definition, variants))), skipped)
+
+
+def _reasons(skipped: Iterable[LeftOut]) -> str:
+    """Each reason once, behind the names of all that it leaves out."""
+    left: dict[tuple[str, str], list[LeftOut]] = {}
+    for each in skipped:
+        left.setdefault((each.workload, each.reason), []).append(each)
+    return "; ".join(f"{_named(each)}: {reason}" for (_, reason), each in left.items())
+
+
+def _named(left: list[LeftOut]) -> str:
+    """The names of parts of one workload, which stands before the first only."""
+    first, *others = left
+    return " and ".join([first.name, *(replace(each, workload="").name for each in others)])
 
 
 def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:

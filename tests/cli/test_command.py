@@ -12,12 +12,14 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import django
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
@@ -41,6 +43,8 @@ from tests.client_environments import with_other_pgperf
 from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker, new_benchmark
 from tests.machine_looks import look
 
+#: How the statements begin that doctor prints.
+SQL = ("CREATE ", "GRANT ", "REVOKE ", "ALTER ")
 CHECKOUT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
 
@@ -447,6 +451,76 @@ class TestDoctor:
         assert f'GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "{reader}";' in text
         assert f"ALTER ROLE \"{reader}\" SET default_transaction_read_only = 'on';" in text
         assert connection.settings_dict["PASSWORD"] not in text
+
+    @pytest.fixture
+    def reader(self, demo: Database, superuser_login: dict[str, Any]) -> Iterator[psycopg.Connection]:
+        """doctor's SQL has been run. The superuser's connection."""
+        sql = [line.strip() for line in pgperf("doctor").splitlines()]
+        with psycopg.connect(**superuser_login, dbname=demo.dbname) as admin:
+            for statement in sql:
+                if statement.startswith(SQL):
+                    admin.execute(statement)  # type: ignore[arg-type]
+            yield admin
+            admin.execute(f"DROP OWNED BY pgperf_reader_{demo.dbname}; DROP ROLE pgperf_reader_{demo.dbname}")
+
+    def test_a_role_that_lacks_nothing_is_one_line(self, demo: Database, reader: psycopg.Connection) -> None:
+        name = f"pgperf_reader_{demo.dbname}"
+        text = pgperf("doctor")
+        said = f"for your own SQL and poolers, {name} lacks nothing: name it as a target's user"
+        assert f"ok       demo · login: pgperf can write; {said}" in text
+        assert not [line for line in text.splitlines() if line.strip().startswith(SQL)]
+        reader.execute(f"ALTER ROLE {name} RESET lock_timeout")
+        text = pgperf("doctor")
+        assert "note     demo · login: pgperf can write (" in text
+        (missing,) = [line.strip() for line in text.splitlines() if line.strip().startswith(SQL)]
+        assert missing == f"ALTER ROLE \"{name}\" SET lock_timeout = '1000ms';"
+
+    def test_the_login_of_another_target_that_reads_is_one_line(
+        self, demo: Database, stack: dict[str, str], settings: Any
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": stack["PGPERF_CREDENTIAL_DIR"]}
+        Target.objects.filter(route="tcp").update(user="demo_reader", credential="file:demo_reader")
+        text = pgperf("doctor")
+        said = "for your own SQL and poolers, demo_reader, the login of tcp, cannot"
+        assert f"ok       demo · login: pgperf can write; {said}\n" in text
+        assert not [line for line in text.splitlines() if line.strip().startswith(SQL)]
+
+    @pytest.mark.parametrize(
+        "option", ['{"cursor_factory": "no.Class"}', '{"row_factory": "import:builtins.tuple"}']
+    )
+    def test_an_option_with_which_no_query_works_is_named(
+        self, demo: Database, monkeypatch: pytest.MonkeyPatch, option: str
+    ) -> None:
+        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings_options")
+        monkeypatch.setenv("PGPERF_DB_NAME", demo.dbname)
+        monkeypatch.setenv("PGPERF_TEST_OPTIONS", option)
+        out = io.StringIO()
+        with pytest.raises(CommandError, match="1 problem found"):
+            call_command("pgperf", "doctor", stdout=out)
+        (line,) = [line for line in out.getvalue().splitlines() if line.startswith("problem")]
+        (key,) = json.loads(option)
+        assert line.startswith("problem  demo · own workloads of alias 'default': ")
+        assert f"OPTIONS['{key}'], " in line
+        assert " of the alias 'default': no query works with it (" in line
+        assert "no.Class" not in line
+
+    def test_an_option_with_which_the_site_s_own_database_answers_no_query_is_named(self) -> None:
+        """In a process of its own, as people start it."""
+        options = {
+            "DJANGO_SETTINGS_MODULE": "tests.settings_options",
+            "PGPERF_TEST_OPTIONS": '{"row_factory": 1}',
+        }
+        done = subprocess.run(
+            [sys.executable, "manage.py", "pgperf", "doctor"], env={**os.environ, **options}, cwd=CHECKOUT,
+            text=True, capture_output=True, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        assert "1 problem found" in done.stderr
+        said = (
+            "OPTIONS['row_factory'], of type int, of the alias 'default': no query works with it (TypeError)"
+        )
+        assert f"problem  tables: {said}" in done.stdout
+        assert "broker: answers" in done.stdout
 
     def test_without_a_direct_route_it_asks_over_the_pooler(self, demo: Database) -> None:
         Target.objects.exclude(route="pgbouncer").update(enabled=False)

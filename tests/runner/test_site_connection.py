@@ -79,19 +79,41 @@ def test_the_mode_overrides_the_class_of_the_cursor(mode: str, route: Route, opt
     assert connected(route, mode).versions["django"]
 
 
-def test_mode_simple_keeps_the_class_of_the_cursor(route: Route, options: Any) -> None:
-    options({"cursor_factory": "no class"})
-    with pytest.raises(ClientFailed, match="TypeError in connection"):
-        connected(route, "simple")
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"cursor_factory": "no.Class"}, r"OPTIONS\['cursor_factory'\], of type str, of the alias 'default'"),
+        ({"cursor_factory": "import:builtins.dict"}, r"OPTIONS\['cursor_factory'\], a class, of the alias"),
+        ({"row_factory": "no.function", "keepalives": 1}, r": OPTIONS\['row_factory'\], of type str, of the"),
+        ([["keepalives", 1]], "OPTIONS of the alias 'default' of DATABASES: of type list; write a dict"),
+    ],
+)
+def test_an_option_that_neither_django_nor_the_driver_can_use_is_named(
+    route: Route, options: Any, found: Any, words: str
+) -> None:
+    options(found)
+    with pytest.raises(ClientFailed, match=words) as caught:
+        site_connection.check(route, WORKLOAD, "pgperf-test")
+    assert ".py, line" not in str(caught.value)
+    assert "no." not in str(caught.value)
 
 
-def connected(route: Route, mode: str) -> protocol.Ready:
-    """A client of the site's Django in that mode, once it has run a statement."""
+def test_an_error_of_the_operation_is_not_one_of_its_options(route: Route, options: Any) -> None:
+    options({"keepalives": 1})
+    failing = {"orm": "tests.failing"}
+    with pytest.raises(ClientFailed, match=r"ValueError in site_workloads\.py, line"):
+        connected(route, "simple", layer="django_orm", workload=failing)
+
+
+def connected(
+    route: Route, mode: str, layer: str = "django_cursor", workload: dict[str, str] = WORKLOAD
+) -> protocol.Ready:
+    """A client of the site's Django in that mode, once it has run its operation."""
     statements = sql_parameters.statements("SELECT 1", ())
     spec = protocol.Spec(
-        layer="django_cursor", mode=mode, **login(route), **WORKLOAD, statements=statements, site=True, cold=False
+        layer=layer, mode=mode, **login(route), **workload, statements=statements, site=True, cold=False
     )  # fmt: skip
-    argv = launch.command("django_cursor", "")
+    argv = launch.command(layer, "")
     with ClientProcess("the site's Django", argv, route.password, site_environment()) as client:
         client.send(spec._replace(runner_pid=os.getpid(), spawned_ns=client.spawned_ns))
         return client.expect(protocol.Ready, 60)

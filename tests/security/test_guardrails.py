@@ -289,6 +289,19 @@ def test_the_printed_script_creates_a_role_that_passes(
             ["ALTER ROLE \"{}\" SET default_transaction_read_only = 'on';"],
         ),
         ("ALTER ROLE {} SET statement_timeout = '1s'", []),
+        *(
+            (f"ALTER ROLE {{}} SET default_transaction_read_only = '{word}'", [])
+            for word in ("true", "Yes", "1")
+        ),
+        (
+            f"ALTER ROLE {{0}} RESET lock_timeout; ALTER ROLE {{0}} IN DATABASE {DATABASE} SET lock_timeout = '1s'",
+            [],
+        ),
+        (
+            "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {0};"
+            " GRANT pg_read_all_data TO {0}",
+            [],
+        ),
         ("REVOKE SELECT ON precious FROM {}", ['GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "{}";']),
         (
             "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {}",
@@ -317,6 +330,31 @@ def test_the_script_for_a_role_that_exists_has_only_what_is_missing(
         ]
     finally:
         harm.superuser.execute("REVOKE pg_monitor FROM harm_writer")
+
+
+def test_a_table_of_an_extension_is_none_that_the_reader_lacks(
+    harm: Harm, superuser_login: dict[str, Any], reader: str
+) -> None:
+    route = harm.route("harm_writer")
+    run_script(harm, readonly_role.create_script(route), superuser_login)
+    harm.superuser.execute("CREATE EXTENSION pg_stat_statements")
+    try:
+        harm.superuser.execute(f"REVOKE ALL ON pg_stat_statements FROM PUBLIC, {reader}")
+        assert readonly_role.create_script(route) == ""
+        assert readonly_role.reads_all(harm.route(reader))
+    finally:
+        harm.superuser.execute("DROP EXTENSION pg_stat_statements")
+
+
+def test_a_login_that_reads_every_table(harm: Harm, superuser_login: dict[str, Any], reader: str) -> None:
+    run_script(harm, readonly_role.create_script(harm.route("harm_writer")), superuser_login)
+    assert readonly_role.reads_all(harm.route(reader))
+    for taken in (f"SELECT ON precious FROM {reader}", "USAGE ON SCHEMA public FROM PUBLIC, {reader}"):
+        harm.superuser.execute("REVOKE " + taken.format(reader=reader))
+        assert not readonly_role.reads_all(harm.route(reader))
+        harm.superuser.execute(
+            f"GRANT SELECT ON precious TO {reader}; GRANT USAGE ON SCHEMA public TO PUBLIC"
+        )
 
 
 def test_the_grant_for_sessions_behind_a_pooler(harm: Harm, pooled: Callable[..., int]) -> None:

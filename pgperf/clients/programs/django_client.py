@@ -46,6 +46,7 @@ class DjangoClient:
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
         self._site: Any = None  # the module pgperf.clients.site_django, for site workloads
+        self._used: Any = None  # its SiteConnection
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.bulk.kind and not _can_insert(spec):
@@ -56,7 +57,8 @@ class DjangoClient:
             hide("psycopg")
         if spec.site:
             self._site = import_module("pgperf.clients.site_django")
-            self._connection = self._site.set_up(spec)
+            self._used = self._site.set_up(spec)
+            self._connection = self._used.connection
         else:
             settings.configure(**minimal_settings(spec))
             django.setup()
@@ -156,7 +158,7 @@ class DjangoClient:
         """The error message; for a site workload, without its values."""
         connecting = self._connection is not None and self._connection.connection is None
         if self._site and not (connecting and is_of_driver(error)):
-            return str(self._site.describe(error))
+            return str(self._site.describe(error, self._used))
         return describe(error)
 
     def query(self, sql: str) -> protocol.Rows:

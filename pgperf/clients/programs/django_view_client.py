@@ -7,14 +7,12 @@ one. The database is that of the route, as for the other layers of Django.
 from typing import BinaryIO
 
 from pgperf.clients import page_guards, page_instruments
-from pgperf.clients.loop import main, sqlstate
+from pgperf.clients.loop import main
 from pgperf.clients.page_request import PageRequest
 from pgperf.clients.programs.django_client import DjangoClient
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition
-
-_READ_ONLY = "25006"
 
 
 class DjangoViewClient(DjangoClient):
@@ -47,12 +45,6 @@ class DjangoViewClient(DjangoClient):
     def versions(self) -> dict[str, str]:
         assert self._page
         return {**super().versions(), "answer": self._page.found()}
-
-    def describe(self, error: Exception) -> str:
-        text = super().describe(error)
-        if sqlstate(error) == _READ_ONLY:
-            return f"page: it writes, so pgperf does not run it inside a client ({text})"
-        return text
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ _SSL_REQUEST, _GSS_REQUEST, _CANCEL_REQUEST = 80877103, 80877104, 80877102
 #: The worker holds a whole message in its memory, so a longer one (a very wide row) is refused.
 _LONGEST = 1 << 26
 _SASL = 10
+#: SQLSTATE of a statement that may not write.
+_READ_ONLY = b"25006"
 
 
 class PgMessage(NamedTuple):
@@ -33,6 +35,14 @@ class PgMessage(NamedTuple):
     def asks_for_clear_text(self) -> bool:
         """The server's request for the password in clear text."""
         return self.kind == "R" and self.body[:4] == _CLEAR_TEXT_PASSWORD
+
+    @property
+    def refused_write(self) -> str:
+        """The server's words, if this is its refusal to write in a read-only session; else ""."""
+        if self.kind != "E":
+            return ""
+        fields = {field[:1]: field[1:] for field in self.body.split(b"\0")}
+        return fields.get(b"M", b"").decode(errors="replace") if fields.get(b"C") == _READ_ONLY else ""
 
     @property
     def is_cancel(self) -> bool:

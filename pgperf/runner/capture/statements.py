@@ -20,11 +20,12 @@ from typing import Any
 from uuid import UUID
 
 from pgperf.core import layers, protocol, sql_parameters
-from pgperf.core.exceptions import ClientFailed, InvalidDefinition
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition, WriteRefused
 from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
 from pgperf.runner import authentication, client_group, client_process
+from pgperf.runner.capture import refused_writes
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.wire_proxy import RecordedOperation, WireProxy
 
@@ -188,9 +189,10 @@ def capture(definition: Definition, work: WorkloadDefinition, settings: CaptureS
     simple, traced = _twice(definition, work, "simple", settings)
     one_capture = bool(work.page and work.page.one_capture)
     found = partial(Capture, work=_work_of(simple[-1]), note=_note(simple) if one_capture else "")
-    refusal = refusal_of(simple, one_capture)
+    stopped = _writes(work, simple) if work.page else ""
+    refusal = stopped or refusal_of(simple, one_capture)
     if refusal:
-        return found(work, refusal=refusal, stopped=_writes(simple) if work.page else "", bound=False)
+        return found(work, refusal=refusal, stopped=stopped, bound=False)
     if not extended:
         statements, bound = merged(simple[-1], (), traced)
         return found(replace(work, statements=statements), bound=bound)
@@ -215,11 +217,15 @@ def _note(twice: Sequence[RecordedOperation]) -> str:
     )
 
 
-def _writes(twice: Sequence[RecordedOperation]) -> str:
-    """The statement by which a page writes, though its view does not mind the server's refusal."""
-    executed = [each for recorded in twice for each in recorded.executed]
-    writing = (each for each in executed if effect(each.text) == Effect.WRITES)
-    return next((f"page: it writes or locks rows: {masked(each.text)}" for each in writing), "")
+def _writes(work: WorkloadDefinition, twice: Sequence[RecordedOperation]) -> str:
+    """How a page writes, though its view does not mind the server's refusal; "" if it does not."""
+    for recorded in twice:
+        for refused in recorded.refused:
+            return refused_writes.by_server(work, refused)
+        for each in recorded.executed:
+            if effect(each.text) == Effect.WRITES:
+                return refused_writes.by_words(work, each.text)
+    return ""
 
 
 def refusal_of(twice: Sequence[RecordedOperation], one_capture: bool = False) -> str:
@@ -409,8 +415,11 @@ def _behind_proxy(
             try:
                 client.expect(protocol.Ready, _TIMEOUT_S)
                 yield client, proxy
-            except ClientFailed:
+            except ClientFailed as error:
                 proxy.check()
+                if proxy.refused:
+                    reason = refused_writes.by_server(work, proxy.refused[0])
+                    raise WriteRefused(reason, error.sqlstate) from error
                 raise
 
 

@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
+from pgperf.core import protocol
 from pgperf.core.connection_errors import CLEAR_TEXT
 from pgperf.core.exceptions import ClientFailed, PgperfError, ProtocolError
 from pgperf.core.records import Route
@@ -34,14 +35,22 @@ _CONNECT_S = 10.0
 _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 
+class RefusedWrite(NamedTuple):
+    """A statement that the server refused because it writes, and the server's words."""
+
+    statement: str
+    words: str
+
+
 @dataclass(frozen=True)
 class RecordedOperation:
     """The statements of one operation in order, and the number of rows that the server returned for
-    each.
+    each; and the writes that it refused.
     """
 
     executed: tuple[ExecutedStatement, ...]
     rows: tuple[int, ...]
+    refused: tuple[RefusedWrite, ...] = ()
 
 
 class WireProxy:
@@ -54,12 +63,15 @@ class WireProxy:
         self._sockets: list[socket.socket] = []
         self._frontend, self._backend = FrontendParser(), BackendParser()
         self._error = ""
+        #: Since `reset`, in order.
+        self.refused: list[RefusedWrite] = []
         self.route = replace(route, host=self._directory.name, port=_PORT, sslmode="disable")
 
     def reset(self) -> None:
         """Start a new record."""
         self._frontend.executed.clear()
         self._backend.rows.clear()
+        self.refused.clear()
 
     def check(self) -> None:
         """Raises ClientFailed with the reason if the connection could not be followed."""
@@ -72,7 +84,8 @@ class WireProxy:
         Call it after the client has received its answers: the record is complete then.
         """
         self.check()
-        return RecordedOperation(tuple(self._frontend.executed), tuple(self._backend.rows))
+        executed, rows = self._frontend.executed, self._backend.rows
+        return RecordedOperation(tuple(executed), tuple(rows), tuple(self.refused))
 
     def __enter__(self) -> Self:
         self._listener.bind(str(Path(self._directory.name) / f".s.PGSQL.{_PORT}"))
@@ -138,6 +151,7 @@ class WireProxy:
                 for message in messages:
                     self._refuse_clear_text(message)
                     self._record(parser, message)
+                    self._keep_refusal(message)
                 client.sendall(b"".join(message.raw for message in messages))
         _end(client)
 
@@ -153,6 +167,13 @@ class WireProxy:
         if message.asks_for_clear_text and not self._upstream.allow_cleartext_password:
             self._error = CLEAR_TEXT
             raise ConnectionError
+
+    def _keep_refusal(self, message: PgMessage) -> None:
+        """The client waits for this answer, so the statement is the newest one."""
+        words, executed = message.refused_write, self._frontend.executed
+        if words and executed:
+            words = protocol.scrub(words, {"password": self._upstream.password})
+            self.refused.append(RefusedWrite(executed[-1].text, words))
 
     def _record(self, parser: FrontendParser | BackendParser, message: PgMessage) -> None:
         try:

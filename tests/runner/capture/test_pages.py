@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.statements import CaptureSettings
@@ -80,8 +81,16 @@ def test_other_statements_each_time_are_never_replayed(site: CaptureSettings) ->
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/tests/writing/", "it writes"),
-        ("/tests/writing-quietly/", "it writes"),
+        (
+            "/tests/writing/",
+            'the server refused its UPDATE of "books_book": pgperf requests pages in read-only',
+        ),
+        ("/tests/writing-quietly/", 'the server refused its UPDATE of "books_book"'),
+        (
+            "/tests/writing-by-function/",
+            r"its SELECT \(cannot execute nextval\(\) in a read-only transaction\)",
+        ),
+        ("/tests/locking/", 'its SELECT FOR UPDATE of "books_book"'),
         ("/tests/elsewhere/", "the alias 'other'"),
         ("/tests/elsewhere-quietly/", "the alias 'other'"),
         ("/tests/mail/", "it sends mail"),
@@ -99,6 +108,17 @@ def test_a_page_that_does_more_than_read_is_stopped_with_the_reason(
     assert found.workload.statements == ()
     with pytest.raises(Exception, match=reason):
         left(found)
+
+
+@pytest.mark.parametrize("path", ["/tests/writing/", "/tests/writing-quietly/", "/tests/locking/"])
+def test_a_write_is_refused_in_one_sentence_with_the_remedy(site: CaptureSettings, path: str) -> None:
+    with pytest.raises(InvalidDefinition) as refused:
+        left(captured(path, site))
+    said = str(refused.value)
+    assert "(page: django_view and all layers below the ORM: page: the server refused its " in said
+    assert "open it once, then measure it" in said
+    assert [said.count(words) for words in ("refused", "books_book", "read-only")] == [1, 1, 1]
+    assert "4711" not in said
 
 
 def test_a_session_of_another_database_is_no_user_s(site: CaptureSettings) -> None:

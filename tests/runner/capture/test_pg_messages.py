@@ -77,6 +77,7 @@ def test_bytes_that_are_no_messages_are_refused_or_waited_for(data: bytes, start
         assert data.startswith(b"".join(frame.raw for frame in found))
         for frame in found:
             without_channel_binding(frame)
+            assert not frame.refused_write or frame.kind == "E"
             backend.take(frame)
             frontend.take(frame)
 
@@ -98,6 +99,16 @@ def followed(*pieces: bytes) -> list[ExecutedStatement]:
 
 def test_a_query_is_its_text() -> None:
     assert followed(message("Q", "SELECT 'ä'\0".encode())) == [ExecutedStatement("SELECT 'ä'", simple=True)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "words"),
+    [("E", b"25006", "cannot execute UPDATE"), ("E", b"42501", ""), ("N", b"25006", ""), ("E", b"", "")],
+)
+def test_only_the_refusal_of_a_write_has_words(kind: str, code: bytes, words: str) -> None:
+    fields = b"SERROR\0VERROR\0C" + code + b"\0Mcannot execute UPDATE\0DC25006\0\0"
+    (found,) = framed(message(kind, fields), starting=False)
+    assert found.refused_write == words
 
 
 def test_an_execution_is_the_statement_with_what_was_bound() -> None:

@@ -3,6 +3,7 @@
 import ssl
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -35,6 +36,32 @@ def test_statements_are_recorded_over_every_route(routes: dict[str, Route], name
     ]
     assert [each.simple for each in heard.executed] == [False, True]
     assert heard.rows == (3, 0)
+
+
+@pytest.mark.parametrize("cursor", [psycopg.Cursor, psycopg.ClientCursor])
+def test_a_refused_write_is_recorded_with_the_server_s_words(routes: dict[str, Route], cursor: Any) -> None:
+    """Of one operation, and not those before it; the statement that came after it is another."""
+    with WireProxy(routes["tcp"]) as wire, connected(wire.route) as client:
+        client.execute("SET default_transaction_read_only = on")
+        for table in ("earlier", "later"):
+            wire.reset()
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                cursor(client).execute(f"CREATE TABLE {table} AS SELECT %s::text", ["4711"])
+            cursor(client).execute("SELECT 1")
+        (refused,) = wire.recorded().refused
+    assert refused.statement.startswith("CREATE TABLE later AS SELECT ")
+    assert refused.words == "cannot execute CREATE TABLE AS in a read-only transaction"
+
+
+def test_a_password_in_the_server_s_words_is_scrubbed(routes: dict[str, Route]) -> None:
+    password = routes["tcp"].password
+    with WireProxy(routes["tcp"]) as wire, connected(wire.route) as client:
+        text = f"DO $$ BEGIN RAISE 'not {password}' USING ERRCODE = '25006'; END $$"
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            client.execute(text)
+        (refused,) = wire.recorded().refused
+    assert refused.words.startswith("not ")
+    assert password not in refused.words
 
 
 def test_a_big_answer_passes_whole(routes: dict[str, Route]) -> None:

@@ -10,7 +10,7 @@ from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import measured, variant_lines, variant_title
 from pgperf.reports.open_loops import service_us
-from pgperf.reports.table import Column, Table, count, number, text_column, words
+from pgperf.reports.table import Column, Table, Value, count, number, text_column, words
 
 #: Phase -> its colour in charts, that of an operation's phase.
 _COLOURS = {"connect": "phase-connect", "first_byte": "phase-operate", "receive": "phase-close"}
@@ -79,6 +79,20 @@ def request_table(variants: Sequence[VariantResult]) -> Table:
         if each
     ]
     return Table(_("Requests"), columns, rows, "requests")
+
+
+def file_figures(variant: VariantResult) -> dict[str, Value]:
+    """What came of the requests, each figure in a cell of its own; nothing for other layers."""
+    found = HttpRequests.from_json(variant.http)
+    if found is None:
+        return {}
+    return {
+        "requests": found.requests,
+        "errors": "; ".join(f"{reason} ({times})" for reason, times in sorted(found.errors.items())),
+        "kept_share": found.kept,
+        "least_bytes": found.least_bytes,
+        "most_bytes": found.most_bytes,
+    }
 
 
 def _ordered(times: Mapping[str, Mapping[str, float | None]]) -> list[tuple[str, Mapping[str, float | None]]]:

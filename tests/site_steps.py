@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from pgperf.analysis.http_requests import HttpRequests
 from pgperf.analysis.open_loop import OpenLoop
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, Run, VariantResult
@@ -39,6 +40,21 @@ def at_rate(run: Run, rate: float) -> Run:
         row.latency_us = {"mean": us, "p50": us, "p90": 2 * us, "p95": 3 * us, "p99": 4 * us, "max": 5 * us}
         row.phases_us = {"lag": {**row.latency_us}, "service": {**row.latency_us}}
         row.ops_per_s = rate
+        row.save()
+    return run
+
+
+def with_requests(run: Run) -> Run:
+    """The same run with what came of its requests, of which two of the first step failed."""
+    for row in run.variants.order_by("position"):
+        us = row.us_per_op
+        failed = {} if row.position else {"status 502": 1, "timed out": 1}
+        row.http = HttpRequests(5000, failed, 0.75, 6_000, 6_144 + row.position).to_json()
+        row.phases_us = {
+            phase: {"mean": share * us, "p50": share * us, "p99": 2 * share * us, "max": 3 * share * us}
+            for phase, share in (("connect", 0.1), ("first_byte", 0.8), ("receive", 0.1))
+        }
+        row.errors, row.cpu_account = sum(failed.values()), {"web_workers": 4}
         row.save()
     return run
 

@@ -14,7 +14,10 @@ import pytest
 from pgperf import checks
 from pgperf.conf import Settings
 from pgperf.management.commands.pgperf import Command
+from pgperf.models import Run
 from pgperf.reports import result_keys, run_page
+from pgperf.reports.file_tables import variant_table
+from pgperf.reports.run_rows import RunRows
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -154,9 +157,22 @@ def test_the_reference_names_every_key_of_a_variant() -> None:
     text = REFERENCE.read_text()
     names = (
         *result_keys.LATENCY, *result_keys.COLD, *result_keys.CPU, *result_keys.SHARE, *result_keys.HOST,
-        *result_keys.PROCESS, *result_keys.POOLER, *result_keys.STATEMENTS,
+        *result_keys.PROCESS, *result_keys.POOLER, *result_keys.STATEMENTS, *result_keys.PHASES,
+        *result_keys.HTTP_PHASES, *result_keys.OPEN_PHASES, *result_keys.OPEN_LOOP,
     )  # fmt: skip
     assert not [name for name in names if f"`{name}`" not in text]
+
+
+def test_the_reference_names_every_column_of_http_requests() -> None:
+    text = REFERENCE.read_text()
+    section = text[text.index("\n## CSV and XLSX") : text.index("\n## Raw slices")]
+    columns = {key for column in variant_table(RunRows(Run(), [], [])).columns for key in column.keys}
+    listed = set(re.findall(r"`((?:http|phases_us)_\w+|cpu_account_web_workers)`", section)) - {
+        "phases_us_connect"
+    }
+    assert listed <= columns
+    assert {name for name in columns if name.startswith("http_")} <= listed
+    assert {f"phases_us_{phase}_mean" for phase in result_keys.HTTP_PHASES} <= listed
 
 
 def test_the_run_page_document_names_every_section() -> None:

@@ -14,6 +14,7 @@ from pgperf.reports import (
     rate_searches,
     scaling,
     staircases,
+    step_latency,
     suite,
     verdicts,
 )
@@ -38,7 +39,9 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield verdicts.verdict_table(rows.variants)
     yield "\n\n".join(cells(verdicts.failed_checks(rows.variants)))
     yield from suite.tables(rows)
+    yield from step_latency.tables(rows)
     yield from staircases.tables(rows)
+    yield "\n\n".join(cells(step_latency.sentences(rows)))
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
     yield ladders.note() if shown else ""
@@ -46,6 +49,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield from rate_searches.tables(rows)
     yield "\n\n".join(cells(open_loops.sentences(rows.variants)))
     yield open_loops.rate_table(rows.variants)
+    yield step_latency.beside_steps(rows)
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)
     yield from comparisons.comparison_tables(rows.comparisons)

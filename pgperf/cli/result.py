@@ -12,6 +12,7 @@ from pgperf.reports import (
     rate_searches,
     run_ending,
     staircases,
+    step_latency,
     suite,
     throughput,
     verdicts,
@@ -50,7 +51,9 @@ def skipped(rows: RunRows) -> list[str]:
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows.run)
     yield from suite.tables(rows)
+    yield from step_latency.tables(rows)
     yield from staircases.tables(rows)
+    yield "\n".join(step_latency.sentences(rows))
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
     yield ladders.note() if shown else ""
@@ -59,6 +62,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield "\n".join(open_loops.sentences(rows.variants))
     yield open_loops.rate_table(rows.variants)
     yield open_loops.note() if open_loops.with_rate(rows.variants) else ""
+    yield step_latency.beside_steps(rows)
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
     yield "\n".join(login_conditions.notes(rows))
     yield throughput.throughput_table(rows.off_ladders)

@@ -7,7 +7,8 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.scheduler_states import PARTS
 from pgperf.analysis.top import HostLine, Process, Top
-from pgperf.reports import result_keys
+from pgperf.models import VariantResult
+from pgperf.reports import http_requests, result_keys
 from pgperf.reports.run_json import variant_json
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Cell, Table, exact, file_columns
@@ -24,14 +25,15 @@ _VARIANT: tuple[tuple[Path, Path], ...] = (
     (("latency_us",), result_keys.LATENCY),
     *(
         (("phases_us", phase), result_keys.LATENCY)
-        for phase in (*result_keys.PHASES, *result_keys.OPEN_PHASES)
+        for phase in (*result_keys.PHASES, *result_keys.HTTP_PHASES, *result_keys.OPEN_PHASES)
     ),
+    (("http",), result_keys.HTTP),
     (("open_loop",), result_keys.OPEN_LOOP),
     (("connection_throughput",), result_keys.CONNECTION_THROUGHPUT),
     (("cold_us",), result_keys.COLD),
     (("cpu_us_per_op",), result_keys.CPU),
     (("time_us_per_op",), PARTS),
-    (("cpu_account",), ("cpus", "elapsed_s", "source")),
+    (("cpu_account",), ("cpus", "elapsed_s", "source", "web_workers")),
     (("cpu_account", "share"), result_keys.SHARE),
     (("cpu_account", "wait_us_per_op"), result_keys.WAIT),
     (("cpu_account", "switches_per_op"), result_keys.SWITCHES),
@@ -53,7 +55,7 @@ def variant_table(rows: RunRows) -> Table:
     """A row for each variant, the controls too: its JSON, flattened."""
     paths = [(*path, key) for path, keys in _VARIANT for key in keys]
     columns = file_columns("_".join(path) for path in paths)
-    found = ({**variant_json(row), "slices": row.slices} for row in rows.variants)
+    found = map(_figures, rows.variants)
     return Table(_("Variants"), columns, [tuple(exact(_at(each, path)) for path in paths) for each in found])
 
 
@@ -82,6 +84,11 @@ def process_table(rows: RunRows) -> Table:
     tops = ((row.label, row.record.top) for row in rows.variants)
     processes = [cells for label, top in tops if top for cells in _processes(label, top)]
     return Table(_("Processes"), columns, processes)
+
+
+def _figures(row: VariantResult) -> dict[str, Any]:
+    """The JSON of a variant, and what only its row in a file has."""
+    return {**variant_json(row), "slices": row.slices, "http": http_requests.file_figures(row)}
 
 
 def _processes(label: str, top: Top) -> Iterator[tuple[Cell, ...]]:

@@ -10,7 +10,7 @@ from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import measured, variant_lines, variant_title
 from pgperf.reports.open_loops import service_us
-from pgperf.reports.table import Column, Table, number, text_column, words
+from pgperf.reports.table import Column, Table, Value, count, number, text_column, words
 
 #: Phase -> its colour in charts, that of an operation's phase.
 _COLOURS = {"connect": "phase-connect", "first_byte": "phase-operate", "receive": "phase-close"}
@@ -69,8 +69,8 @@ def request_table(variants: Sequence[VariantResult]) -> Table:
     rows = [
         (
             words(variant_title(variant)),
-            number(each.requests),
-            number(sum(each.errors.values())),
+            count(each.requests),
+            count(sum(each.errors.values())),
             words(_reasons(each)),
             number(None if each.kept is None else 100 * each.kept),
             words(_lengths(each)),
@@ -81,12 +81,26 @@ def request_table(variants: Sequence[VariantResult]) -> Table:
     return Table(_("Requests"), columns, rows, "requests")
 
 
+def file_figures(variant: VariantResult) -> dict[str, Value]:
+    """What came of the requests, each figure in a cell of its own; nothing for other layers."""
+    found = HttpRequests.from_json(variant.http)
+    if found is None:
+        return {}
+    return {
+        "requests": found.requests,
+        "errors": "; ".join(f"{reason} ({times})" for reason, times in sorted(found.errors.items())),
+        "kept_share": found.kept,
+        "least_bytes": found.least_bytes,
+        "most_bytes": found.most_bytes,
+    }
+
+
 def _ordered(times: Mapping[str, Mapping[str, float | None]]) -> list[tuple[str, Mapping[str, float | None]]]:
     return [(phase, times[phase]) for phase in _COLOURS if phase in times]
 
 
 def _reasons(found: HttpRequests) -> str:
-    reasons = [f"{reason} ({number_format.number(count)})" for reason, count in sorted(found.errors.items())]
+    reasons = [f"{reason} ({number_format.whole(times)})" for reason, times in sorted(found.errors.items())]
     if not found.has_outcome:
         reasons.append(_("no outcome: more than 0.1 % failed"))
     return "; ".join(reasons)
@@ -96,7 +110,7 @@ def _lengths(found: HttpRequests) -> str:
     if found.least_bytes is None or found.most_bytes is None:
         return ""
     ends = dict.fromkeys((found.least_bytes, found.most_bytes))
-    return _(" to ").join(number_format.number(end) for end in ends)
+    return _(" to ").join(number_format.whole(end) for end in ends)
 
 
 def _phase_names() -> dict[str, str]:

@@ -6,8 +6,12 @@ LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
 COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
 #: The phases of an operation that connects; each has the keys of LATENCY.
 PHASES = ("connect", "operate", "close")
+#: Those of an HTTP request beside connect, likewise.
+HTTP_PHASES = ("first_byte", "receive")
 #: The parts of the latency in an open loop, likewise.
 OPEN_PHASES = ("lag", "service")
+#: Of a variant's HTTP requests, as files name them.
+HTTP = ("requests", "errors", "kept_share", "least_bytes", "most_bytes")
 OPEN_LOOP = ("due", "ended", "late", "skipped", "backlog", "offered_per_s", "achieved_per_s", "held")
 CONNECTION_THROUGHPUT = ("including", "excluding", "excluding_pgbench")
 #: CPU time per operation by role, µs.

@@ -5,12 +5,14 @@ step holds they say what a visitor waits, timed from the moment when the request
 """
 
 import math
+from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from pgperf.reports import number_format
+from pgperf.reports import number_format, open_loops, staircases, throughput
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import rate_title
+from pgperf.reports.run_rows import RunRows
 from pgperf.reports.staircases import Staircase
 from pgperf.reports.table import Column, Table, number, text_column, words
 from pgperf.reports.throughput import PERCENTILES
@@ -63,8 +65,12 @@ def percentiles(staircase: Staircase) -> Chart | None:
     }
 
 
-def percentile_table(staircase: Staircase) -> Table:
+def percentile_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
     """The numbers of the chart, and whether each step held the rate; no rows for a closed loop."""
+    caption = _("Response time of each step at %(rate)s, %(title)s") % {
+        "rate": rate_title(_rate(staircase)),
+        "title": staircases.title(staircase, [each for each in among if _rate(each) == _rate(staircase)]),
+    }
     columns = (
         text_column(_("Step")),
         text_column(_("rate held")),
@@ -81,7 +87,27 @@ def percentile_table(staircase: Staircase) -> Table:
         for row in staircase.shown
         if (found := row.record.open_loop)
     ]
-    return Table(_("Response time of each step at the rate"), columns, rows, "step-latency")
+    return Table(caption, columns, rows, "step-latency")
+
+
+def sentences(rows: RunRows) -> list[str]:
+    """The advice for each staircase of a run."""
+    return list(filter(None, (advice(each, rows.run.benchmark_name) for each in staircases.found(rows))))
+
+
+def tables(rows: RunRows) -> list[Table]:
+    """The percentiles of all steps of a run, for a terminal; none for a closed loop."""
+    shown = staircases.found(rows)
+    made = (percentile_table(each, shown) for each in shown)
+    return [each for each in made if each.rows]
+
+
+def beside_steps(rows: RunRows) -> Table:
+    """The percentiles of the variants with a rate that are no step, likewise."""
+    steps = {row.pk for each in staircases.found(rows) for row in each.shown}
+    return throughput.latency_table(
+        [row for row in open_loops.with_rate(rows.variants) if row.pk not in steps]
+    )
 
 
 def _rate(staircase: Staircase) -> float | None:

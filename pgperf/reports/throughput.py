@@ -113,11 +113,11 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def latency_table(variants: Sequence[VariantResult]) -> Table:
-    """The distribution of one operation's duration, µs."""
+    """The distribution of one operation's duration, µs; at a rate, of the time since it was due."""
     keys = ("min", "mean", "stddev", *PERCENTILES, "max")
     columns = (text_column(_("Variant")), *(Column(key, "µs") for key in keys))
     rows = [(words(variant_title(v)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
-    return Table(_("Latency: duration of one operation, closed loop"), columns, rows, "latency")
+    return Table(_latency_caption({variant.rate is None for variant in variants}), columns, rows, "latency")
 
 
 def cold_table(variants: Sequence[VariantResult]) -> Table:
@@ -135,6 +135,15 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
     columns = (text_column(_("Variant")), *(Column(title, "µs") for title in phases.values()))
     rows = [(words(variant_title(v)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
     return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")
+
+
+def _latency_caption(closed: set[bool]) -> str:
+    """What latency means in the loops that a table has: closed ones, open ones, or both."""
+    if False not in closed:
+        return _("Latency: duration of one operation, closed loop")
+    if True not in closed:
+        return _("Latency: time since an operation was due")
+    return _("Latency: duration of one operation; at a rate, the time since it was due")
 
 
 def _ends(low: float | None, high: float | None) -> list[float] | None:

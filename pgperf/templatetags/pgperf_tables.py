@@ -15,8 +15,9 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def rows(context: Context, table: Table) -> SafeString:
-    """The body of a reports.table.Table. `data-value` has the exact value of a number; not in a file
-    for itself, which no script reads.
+    """The body of a reports.table.Table. Most cells are numbers, so only words have a class.
+
+    `data-value` has the exact value of a number; not in a file for itself, which no script reads.
     """
     return mark_safe("\n".join(_row(row, table.columns, context) for row in table.rows))
 
@@ -28,7 +29,7 @@ def _row(row: Iterable[Cell], columns: Iterable[Column], context: Context) -> st
 
 
 def _cell(cell: Cell, column: Column, context: Context) -> str:
-    names = " ".join(filter(None, ("num" if column.numeric else "", cell.mark)))
+    names = " ".join(filter(None, ("" if column.numeric else "words", cell.mark)))
     kind = f' class="{escape(names)}"' if names else ""
     value = "" if cell.value is None or context.get("standalone") else f' data-value="{cell.value}"'
     return f"<td{kind}{value}>{escape(cell.text)}{_parts(cell, context)}</td>"

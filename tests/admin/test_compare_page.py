@@ -37,8 +37,8 @@ def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) 
     shown = text(admin_page, slower, run)
     assert "Django ORM · socket: time relative to libpq (C) is ×1.100 that of the earlier run" in shown
     assert shown.count("<canvas ") == 2
-    assert shown.count('class="pgperf-table comparisons"') == 2
-    assert '<td class="differs">' in shown
+    assert shown.count('class="pgperf-table numbers comparisons"') == 2
+    assert '<td class="words differs">' in shown
     assert "Other differences" not in shown
 
 

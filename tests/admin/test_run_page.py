@@ -129,7 +129,7 @@ def test_without_chart_js_the_page_shows_tables_and_a_hint(
     text = admin_page.get(page(run)).content.decode()
     assert "run make build" in text
     assert "not-built.js" not in text
-    assert 'class="pgperf-table ladder"' in text
+    assert 'class="pgperf-table numbers ladder"' in text
 
 
 @pytest.mark.parametrize(

@@ -44,5 +44,5 @@ def test_without_scripts_a_table_has_them_and_no_switch_shows(page: Page) -> Non
     run = make_catalog_run("driver-suite-published")
     content = page.request.get(f"/admin/pgperf/run/{run.pk}/change/").text()
     assert '<label class="pgperf-overlay" hidden>' in content
-    table = content.split('class="pgperf-table published"')[1].split("</table>")[0]
+    table = content.split('class="pgperf-table numbers published"')[1].split("</table>")[0]
     assert 'data-value="246.18"' in table

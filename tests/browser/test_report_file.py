@@ -30,6 +30,15 @@ CLIPPED = """() => [...document.querySelectorAll("svg")].flatMap(svg => {
         return box.left < around.left - 1 || box.right > around.right + 1;
     }).map(text => text.textContent);
 })"""
+#: How cells of tables stand, by the kind of their column.
+ALIGNED = """() => {
+    const found = { words: new Set(), numbers: new Set() };
+    for (const cell of document.querySelectorAll("table.numbers :is(tbody th, td, thead th)")) {
+        const words = cell.matches(".words, :first-child");
+        found[words ? "words" : "numbers"].add(getComputedStyle(cell).textAlign);
+    }
+    return { words: [...found.words].sort(), numbers: [...found.numbers] };
+}"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -78,6 +87,18 @@ def test_a_link_to_a_topic_works(offline: Page, tmp_path: Path) -> None:
     offline.get_by_role("link", name="Latency", exact=True).click()
     assert offline.url.endswith("#topic-latency")
     assert offline.evaluate("scrollY") > 500
+
+
+def test_numbers_stand_to_the_right_in_the_file_and_on_the_page(
+    offline: Page, page: Page, tmp_path: Path
+) -> None:
+    run = RUNS["three routes"]()
+    offline.goto(kept(run_html(run), tmp_path))
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    for shown in (offline, page):
+        found = shown.evaluate(ALIGNED)
+        assert found["numbers"] == ["right"]
+        assert set(found["words"]) <= {"left", "start"}
 
 
 @pytest.mark.parametrize("kind", ["three routes", "suite"])

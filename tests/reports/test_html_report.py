@@ -16,7 +16,7 @@ from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 
 pytestmark = pytest.mark.django_db
 
-#: Bytes of the largest report of a catalog run.
+#: Bytes of the largest report.
 MOST = 1_000_000
 
 
@@ -77,6 +77,12 @@ def test_coordinates_are_the_same_in_every_language(run: Run) -> None:
 @pytest.mark.parametrize("name", ["driver-suite-published", "connection-cost", "site", "client-scaling"])
 def test_the_largest_reports_are_small(name: str) -> None:
     assert len(run_html(make_large(name)).encode()) < MOST
+
+
+def test_the_report_of_92_variants_is_small() -> None:
+    run = add_cpu_accounts(factories.make_results(factories.make_run(), clients=CLIENTS))
+    assert run.variants.count() == 92
+    assert len(run_html(run).encode()) < MOST
 
 
 def make_large(name: str) -> Run:

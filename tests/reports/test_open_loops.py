@@ -1,5 +1,6 @@
 """What a run says of its rates: held or not, how late operations began, how long they took."""
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pgperf.models import Run, VariantResult
 from pgperf.reports import open_loops, run_page, verdicts
 from pgperf.reports.run_json import variant_json
 from pgperf.reports.run_rows import read
+from pgperf.reports.throughput import latency_table
 from tests.factories import make_results, make_run, stored_verdict
 
 pytestmark = pytest.mark.django_db
@@ -96,6 +98,33 @@ def test_terminal_and_markdown_have_the_table_and_the_sentence(run: Run) -> None
     closed = read(make_results(make_run()))
     assert "at a given rate" not in result.report(closed)
     assert "at a given rate" not in markdown.markdown(closed)
+
+
+def test_terminal_and_markdown_have_the_percentiles_of_the_page(run: Run) -> None:
+    """Of the variants with a rate; the page's table has the closed loops too."""
+    rows = read(run)
+    page = {row[0].text: [cell.text for cell in row] for row in latency_table(rows.variants).rows}
+    _caption, _heads, *lines = next(
+        part.splitlines()
+        for part in result.report(rows).split("\n\n")
+        if part.startswith("Latency: time since an operation was due\n")
+    )
+    found = [re.split(" {2,}", line) for line in lines]
+    assert [page[name] for name, *_figures in found] == found
+    assert len(found) == 2
+    assert "**Latency: time since an operation was due**" in markdown.markdown(rows)
+    assert "Latency:" not in result.report(read(make_results(make_run())))
+
+
+def test_the_page_says_what_latency_means_at_a_rate_and_in_a_closed_loop(run: Run) -> None:
+    rows = read(run).variants
+    closed = [row for row in rows if row.rate is None]
+    assert [latency_table(shown).caption for shown in (closed, open_loops.with_rate(rows), rows, [])] == [
+        "Latency: duration of one operation, closed loop",
+        "Latency: time since an operation was due",
+        "Latency: duration of one operation; at a rate, the time since it was due",
+        "Latency: duration of one operation, closed loop",
+    ]
 
 
 def test_json_tells_a_closed_loop_from_an_open_one(run: Run) -> None:

@@ -1,9 +1,14 @@
 """Steps of a web site at a fixed rate."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
+from pgperf.cli import markdown, text_table
+from pgperf.cli import result as terminal
 from pgperf.models import Run
-from pgperf.reports import staircases, step_latency
+from pgperf.reports import markdown_table, staircases, step_latency
 from pgperf.reports.run_page import result
 from pgperf.reports.run_rows import read
 from tests import factories, site_steps
@@ -40,7 +45,7 @@ def test_a_closed_loop_says_how_to_measure_percentiles(closed: Run) -> None:
     found = staircase(closed)
     assert "pgperf run site-steps --rates 2." in step_latency.advice(found, "site-steps")
     assert step_latency.percentiles(found) is None
-    assert step_latency.percentile_table(found).rows == []
+    assert step_latency.percentile_table(found, [found]).rows == []
 
 
 def test_a_run_at_a_rate_shows_the_percentiles_of_each_step(at_rate: Run) -> None:
@@ -51,7 +56,9 @@ def test_a_run_at_a_rate_shows_the_percentiles_of_each_step(at_rate: Run) -> Non
     assert [row[0] for row in chart["rows"]] == list(STEPS)
     by_name = {series["name"]: series["values"][0] for series in chart["series"]}
     assert by_name == {"p50": 250, "p90": 500, "p95": 750, "p99": 1000}
-    first, second, *_others = step_latency.percentile_table(found).rows
+    table = step_latency.percentile_table(found, [found])
+    assert table.caption == "Response time of each step at 2 operations/s, 20 clients"
+    first, second, *_others = table.rows
     assert [cell.text for cell in first] == ["web_apache", "no", "250", "500", "750", "1,000", "1,250", "0"]
     assert [cell.text for cell in second][:2] == ["web_nginx", "yes"]
 
@@ -66,3 +73,39 @@ def test_at_a_rate_no_step_has_an_effect_on_requests_per_second(at_rate: Run) ->
     assert part is not None
     assert part["staircases"][0]["effects"]["rows"] == []
     assert part["note"] == "", "it explains the effects"
+
+
+def test_terminal_and_markdown_have_the_table_of_the_page(at_rate: Run) -> None:
+    rows = read(at_rate)
+    part = result(at_rate).part("staircase")
+    assert part is not None
+    table = part["staircases"][0]["percentile_table"]
+    assert text_table.text(table) in terminal.report(rows).split("\n\n")
+    assert markdown_table.table(table) in markdown.markdown(rows)
+    first = terminal.report(rows).split("\n\n")[1].splitlines()[2]
+    assert re.split(" {2,}", first) == [cell.text for cell in table.rows[0]]
+
+
+def test_the_terminal_says_how_to_measure_percentiles_after_a_closed_loop(closed: Run) -> None:
+    for text in (terminal.report(read(closed)), markdown.markdown(read(closed))):
+        assert "pgperf run site-steps --rates 2." in text
+        assert "Response time of each step" not in text
+
+
+def test_each_rate_has_a_table_of_its_own(at_rate: Run) -> None:
+    found = staircase(at_rate)
+    steps = [replace(step, variant=replace(step.variant, rate=3.0)) for step in found.steps]
+    faster = replace(
+        found,
+        steps=steps,
+        rows={each.variant: found.row(of) for each, of in zip(steps, found.steps, strict=True)},
+    )
+    captions = [step_latency.percentile_table(each, [found, faster]).caption for each in (found, faster)]
+    assert captions == [
+        "Response time of each step at 2 operations/s, 20 clients",
+        "Response time of each step at 3 operations/s, 20 clients",
+    ]
+
+
+def test_a_step_is_in_one_table_only(at_rate: Run) -> None:
+    assert step_latency.beside_steps(read(at_rate)).rows == []

@@ -138,7 +138,7 @@ def test_the_page_has_a_heat_map_instead_of_a_ladder_for_each_workload(admin_cli
     assert not {"ladder", "layers"} & set(names)
     text = admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
     assert "geometric mean of the time over libpq" in text
-    assert 'class="pgperf-table heat"' in text
+    assert 'class="pgperf-table numbers heat"' in text
 
 
 def test_the_figures_have_percentiles_and_the_variation() -> None:

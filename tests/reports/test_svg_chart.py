@@ -81,7 +81,7 @@ def test_every_mark_is_inside_the_drawing(chart: Chart) -> None:
 @given(charts())
 def test_texts_become_neither_elements_nor_styles(chart: Chart) -> None:
     for tag, found in Shapes(svg(chart, "label")).found:
-        assert tag in {"svg", "rect", "path", "text", "title", "polygon", "polyline", "circle"}
+        assert tag in {"svg", "g", "rect", "path", "text", "title", "polygon", "polyline", "circle"}
         assert not {name for name in found if name.startswith("on") or name in ("href", "a")}
         assert STYLE.fullmatch(found.get("style", ""))
 
@@ -113,6 +113,18 @@ BARS: dict[str, Any] = {
 def test_bars_are_as_long_as_their_values() -> None:
     short, long = (float(each["width"]) for each in rectangles(BARS))
     assert long == pytest.approx(2 * short, abs=0.2)
+
+
+@given(charts().filter(lambda chart: chart["kind"] != "area"))
+def test_a_colour_is_said_once_for_all_its_marks(chart: Chart) -> None:
+    styles = [found["style"] for _tag, found in Shapes(svg(chart, "")).found if found.get("style")]
+    parts = len(chart["series"]) if "series" in chart else len(set(map(str, chart["colours"])))
+    assert len(styles) <= parts
+
+
+def test_an_element_without_content_closes_itself() -> None:
+    assert "></rect>" not in svg(BARS, "")
+    assert svg(BARS, "").count("/>") >= 2
 
 
 def test_segments_follow_each_other_and_an_unknown_one_is_left_out() -> None:

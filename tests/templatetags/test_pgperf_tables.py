@@ -23,18 +23,18 @@ def test_first_cell_heads_its_row_and_numbers_have_their_value() -> None:
         (Cell("yes", ("yes",), "differs"), WORDS),
     )
     assert body(*cells) == (
-        '<tr><th scope="row">libpq</th><td class="num" data-value="1234.5">1,234</td><td class="differs">yes</td></tr>'
+        '<tr><th scope="row">libpq</th><td data-value="1234.5">1,234</td><td class="words differs">yes</td></tr>'
     )
 
 
 def test_unknown_number_has_no_value() -> None:
     unknown = Cell("unknown", (None,), "unknown")
-    assert body((Cell(""), WORDS), (unknown, NUMBERS)).endswith('<td class="num unknown">unknown</td></tr>')
+    assert body((Cell(""), WORDS), (unknown, NUMBERS)).endswith('<td class="unknown">unknown</td></tr>')
 
 
 def test_interval_has_no_single_value() -> None:
     ends = Cell("1.00 … 2.00", (1.0, 2.0))
-    assert body((Cell(""), WORDS), (ends, NUMBERS)).endswith('<td class="num">1.00 … 2.00</td></tr>')
+    assert body((Cell(""), WORDS), (ends, NUMBERS)).endswith("<td>1.00 … 2.00</td></tr>")
 
 
 def test_text_never_becomes_markup() -> None:

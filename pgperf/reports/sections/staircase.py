@@ -16,7 +16,7 @@ def part(rows: RunRows) -> Part:
                 "headlines": staircases.headlines(each),
                 "throughput": staircases.throughput(each),
                 "percentiles": step_latency.percentiles(each),
-                "percentile_table": step_latency.percentile_table(each),
+                "percentile_table": step_latency.percentile_table(each, found),
                 "advice": step_latency.advice(each, rows.run.benchmark_name),
                 "response_time": staircases.response_time(each),
                 "effects": staircases.effects(each),

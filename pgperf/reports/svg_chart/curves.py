@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.svg_chart import elements, scale, text_width
-from pgperf.reports.svg_chart.elements import SHAPES, element, line, mark, words
+from pgperf.reports.svg_chart.elements import SHAPES, Piece, element, group, lines, mark, words
 from pgperf.reports.svg_chart.scale import Scale
 
 WIDTH, HEIGHT = 640, 300
@@ -77,43 +77,49 @@ def _place(chart: Chart, x: float) -> float:
 
 
 def _y_axis(frame: Frame) -> Iterator[str]:
-    for value in frame.y.ticks():
-        y = frame.y.at(value)
-        yield line(frame.x.start, y, frame.x.end, y, "grid")
-        yield words(frame.x.start - 8, y + 4, number_format.tick(value), class_="quiet", text_anchor="end")
+    ticks = [(frame.y.at(value), number_format.tick(value)) for value in frame.y.ticks()]
+    yield lines(((frame.x.start, y, frame.x.end, y) for y, _text in ticks), "grid")
+    texts = (words(frame.x.start - 8, y + 4, text) for y, text in ticks)
+    yield group(texts, class_="quiet", text_anchor="end")
     middle = (frame.y.start + frame.y.end) / 2
     turned = f"rotate(-90 12 {middle:.0f})"
     yield words(12, middle, frame.chart["axis"], class_="quiet", text_anchor="middle", transform=turned)
 
 
 def _x_axis(frame: Frame) -> Iterator[str]:
+    yield group(_x_texts(frame), class_="quiet", text_anchor="middle")
+
+
+def _x_texts(frame: Frame) -> Iterator[str]:
+    """Those of the ticks that have room, and the axis' own below them."""
     bottom, before = frame.y.start, float("-inf")
     for value in frame.chart["x"] if frame.chart.get("x_log") else frame.x.ticks():
         x, text = frame.x.at(_place(frame.chart, value)), number_format.tick(value)
         half = text_width.width(text) / 2
         if x - half > before + 4:
-            yield words(x, bottom + 18, text, class_="quiet", text_anchor="middle")
+            yield words(x, bottom + 18, text)
             before = x + half
-    middle = (frame.x.start + frame.x.end) / 2
-    yield words(middle, bottom + 40, frame.chart["x_axis"], class_="quiet", text_anchor="middle")
+    yield words((frame.x.start + frame.x.end) / 2, bottom + 40, frame.chart["x_axis"])
 
 
 def _lines(frame: Frame) -> Iterator[str]:
     for series in frame.chart["series"]:
-        shape = series["shape"]
-        places = [
-            (x, frame.y.within(value))
-            for x, value in zip(frame.xs(), series["values"], strict=True)
-            if value is not None
-        ]
-        style = elements.tinted(series["colour"])
-        yield from _spans(frame, series, style)
-        yield element(
-            "polyline", points=elements.points(places), class_="lined", style=style,
-            stroke_dasharray=_DASHES[shape % len(_DASHES)],
-        )  # fmt: skip
-        for x, y in places:
-            yield mark(SHAPES[shape % len(SHAPES)], x, y, _DOT, class_="tinted dot", style=style)
+        yield group(_curve(frame, series), style=elements.tinted(series["colour"]))
+
+
+def _curve(frame: Frame, series: Chart) -> Iterator[str]:
+    """A series: its intervals, the line, and a mark at each point."""
+    shape = series["shape"]
+    places = [
+        (x, frame.y.within(value))
+        for x, value in zip(frame.xs(), series["values"], strict=True)
+        if value is not None
+    ]
+    yield lines(_spans(frame, series), "lined span")
+    dashes = _DASHES[shape % len(_DASHES)]
+    yield element("polyline", points=elements.points(places), class_="lined", stroke_dasharray=dashes)
+    marks = (mark(SHAPES[shape % len(SHAPES)], x, y, _DOT) for x, y in places)
+    yield group(marks, class_="tinted dot")
 
 
 def _knee(frame: Frame) -> Iterator[str]:
@@ -124,20 +130,20 @@ def _knee(frame: Frame) -> Iterator[str]:
         left, right = frame.x.within(low), frame.x.within(high)
         yield element("rect", x=left, y=top, width=right - left, height=bottom - top, class_="band")
     if found is not None:
-        yield line(frame.x.within(found), top, frame.x.within(found), bottom, "dashed")
+        yield lines([(frame.x.within(found), top, frame.x.within(found), bottom)], "dashed")
     y = frame.y.within(frame.chart["limit"])
-    yield line(frame.x.start, y, frame.x.end, y, "dashed")
+    yield lines([(frame.x.start, y, frame.x.end, y)], "dashed")
     yield from _lines(frame)
 
 
-def _spans(frame: Frame, series: Chart, style: str) -> Iterator[str]:
-    """The interval of each point."""
+def _spans(frame: Frame, series: Chart) -> Iterator[Piece]:
+    """The interval of each point, with a bar at both ends."""
     for x, ends in zip(frame.xs(), series.get("intervals") or [], strict=False):
         if ends:
             low, high = (frame.y.within(each) for each in ends)
-            yield line(x, low, x, high, "lined span", style=style)
+            yield x, low, x, high
             for y in (low, high):
-                yield line(x - _CAP, y, x + _CAP, y, "lined span", style=style)
+                yield x - _CAP, y, x + _CAP, y
 
 
 def _area(frame: Frame) -> Iterator[str]:

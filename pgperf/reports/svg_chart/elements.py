@@ -1,12 +1,18 @@
-"""SVG elements as text in which every attribute and every text is escaped."""
+"""SVG elements as text in which every attribute and every text is escaped.
+
+What marks have in common, such as a colour, is said once, by the group around them: a chart has up to
+a thousand marks.
+"""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
 
 Colour = Mapping[str, str] | str
+#: x and y of the begin and of the end of a straight line.
+Piece = tuple[float, float, float, float]
 
 #: The variables of pgperf.css have such names; a measured server may choose other ones.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -29,7 +35,9 @@ def element(tag: str, *inside: str, **attributes: object) -> SafeString:
         for name, value in attributes.items()
         if value is not None
     )
-    return mark_safe(f"<{tag}{written}>{''.join(map(conditional_escape, inside))}</{tag}>")
+    if not inside:
+        return mark_safe(f"<{tag}{written}/>")
+    return mark_safe(f"<{tag}{written}>{joined(inside)}</{tag}>")
 
 
 def joined(parts: Iterable[str]) -> SafeString:
@@ -38,28 +46,42 @@ def joined(parts: Iterable[str]) -> SafeString:
 
 
 def tinted(colour: Colour) -> str:
-    """A style that gives the colour to `.tinted` and `.lined`, on light and on dark pages."""
+    """A style that gives the colour to `.tinted` and `.lined`, there or inside, on light and on dark
+    pages.
+    """
     if isinstance(colour, str):
         return f"--tint:var(--pgperf-{colour},{_OTHER})" if _NAME.fullmatch(colour) else f"--tint:{_OTHER}"
     light, dark = (_hex(colour.get(scheme, "")) for scheme in ("light", "dark"))
     return f"--light:{light};--dark:{dark}"
 
 
+def group(inside: Iterable[str], **attributes: object) -> SafeString:
+    """Elements with the attributes that they have in common; "" without any element."""
+    found = tuple(inside)
+    return element("g", *found, **attributes) if found else joined(())
+
+
+def by_colour(kind: str, marks: Iterable[tuple[Colour, str]]) -> Iterator[SafeString]:
+    """A group for the marks of each colour, in the order of the first ones. `kind`: CSS classes."""
+    found: dict[str, list[str]] = {}
+    for colour, each in marks:
+        found.setdefault(tinted(colour), []).append(each)
+    for style, own in found.items():
+        yield group(own, class_=kind, style=style)
+
+
 def bar(
-    left: float, right: float, top: float, height: float, colour: Colour, **attributes: object
+    left: float, right: float, top: float, height: float, *inside: str, **attributes: object
 ) -> SafeString:
     """A rectangle between two x in any order."""
-    return element(
-        "rect", x=min(left, right), y=top, width=abs(right - left), height=height,
-        class_="tinted", style=tinted(colour), **attributes,
-    )  # fmt: skip
+    x, width = min(left, right), abs(right - left)
+    return element("rect", *inside, x=x, y=top, width=width, height=height, **attributes)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str, **attributes: object) -> SafeString:
-    """`kind` is a CSS class."""
-    return element(
-        "path", d=f"M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}", class_=kind, **attributes
-    )
+def lines(pieces: Iterable[Piece], kind: str) -> SafeString:
+    """Straight lines as one element; "" without any. `kind`: CSS classes."""
+    drawn = "".join(f"M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}" for x1, y1, x2, y2 in pieces)
+    return element("path", d=drawn, class_=kind) if drawn else joined(())
 
 
 def words(x: float, y: float, text: str, **attributes: object) -> SafeString:

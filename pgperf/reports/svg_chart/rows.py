@@ -1,14 +1,15 @@
 """Charts of rows, each a horizontal bar or a line of dots."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.safestring import SafeString
 
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.svg_chart import elements, scale, text_width
-from pgperf.reports.svg_chart.elements import SHAPES, bar, line, mark, words
+from pgperf.reports.svg_chart.elements import SHAPES, Colour, Piece, bar, by_colour, group, lines, mark, words
 from pgperf.reports.svg_chart.scale import Scale
 
 WIDTH = 640
@@ -80,31 +81,38 @@ def _scale(chart: Chart, left: float, right: float) -> Scale:
 
 
 def _axis(frame: Frame) -> Iterator[str]:
+    ticks = [(frame.scale.at(value), number_format.tick(value)) for value in frame.scale.ticks()]
+    yield lines(((x, _TOP, x, frame.bottom) for x, _text in ticks), "grid")
+    yield group(_axis_texts(frame, ticks), class_="quiet", text_anchor="middle")
+
+
+def _axis_texts(frame: Frame, ticks: Sequence[tuple[float, str]]) -> Iterator[str]:
+    """Those of the ticks that have room, and the axis' own below them."""
     before = float("-inf")
-    for value in frame.scale.ticks():
-        x, text = frame.scale.at(value), number_format.tick(value)
-        yield line(x, _TOP, x, frame.bottom, "grid")
+    for x, text in ticks:
         half = text_width.width(text) / 2
         if x - half > before + 4 and x + half <= WIDTH:
-            yield words(x, frame.bottom + 16, text, class_="quiet", text_anchor="middle")
+            yield words(x, frame.bottom + 16, text)
             before = x + half
-    middle = (frame.scale.start + frame.scale.end) / 2
-    yield words(middle, frame.bottom + 36, frame.chart["axis"], class_="quiet", text_anchor="middle")
+    yield words((frame.scale.start + frame.scale.end) / 2, frame.bottom + 36, frame.chart["axis"])
 
 
 def _labels(frame: Frame) -> Iterator[str]:
-    for row, lines in enumerate(frame.labels):
-        top = frame.middle(row) - text_width.LINE * (len(lines) - 1) / 2 + 4
-        for at, text in enumerate(lines):
-            y = top + text_width.LINE * at
-            yield words(frame.scale.start - _GAP, y, text, text_anchor="end")
+    yield group(_label_texts(frame), text_anchor="end")
+
+
+def _label_texts(frame: Frame) -> Iterator[str]:
+    for row, texts in enumerate(frame.labels):
+        top = frame.middle(row) - text_width.LINE * (len(texts) - 1) / 2 + 4
+        for at, text in enumerate(texts):
+            yield words(frame.scale.start - _GAP, top + text_width.LINE * at, text)
 
 
 def _line(frame: Frame) -> Iterator[str]:
     """The value that means "no change"."""
     if (value := frame.chart.get("line")) is not None:
         x = frame.scale.within(value)
-        yield line(x, _TOP, x, frame.bottom, "dashed")
+        yield lines([(x, _TOP, x, frame.bottom)], "dashed")
 
 
 def _ends(frame: Frame) -> Iterator[str]:
@@ -117,22 +125,33 @@ def _ends(frame: Frame) -> Iterator[str]:
 def _whiskers(frame: Frame) -> Iterator[str]:
     """Intervals, below the bars of a stack: the values in its segments stay legible."""
     below = _BAR / 2 + 4 if frame.chart["kind"] == "stack" else 0
-    for row, ends in enumerate(frame.chart.get("whiskers") or []):
-        if ends:
-            y = frame.middle(row) + below
-            left, right = (frame.scale.within(each) for each in ends)
-            yield line(left, y, right, y, "whisker")
-            yield from (_cap(frame.scale, value, y) for value in ends)
+    known = [
+        (ends, frame.middle(row) + below)
+        for row, ends in enumerate(frame.chart.get("whiskers") or [])
+        if ends
+    ]
+    yield lines((piece for ends, y in known for piece in _spanned(frame.scale, ends, y)), "whisker")
+    heads = [
+        _head(frame.scale, value, y) for ends, y in known for value in ends if not frame.scale.has(value)
+    ]
+    yield group(heads, class_="whisker")
 
 
-def _cap(along: Scale, value: float, y: float) -> str:
-    """A bar at the end of a whisker; an arrow head where the whisker extends beyond the chart."""
+def _spanned(along: Scale, ends: Sequence[float], y: float) -> Iterator[Piece]:
+    """An interval, with a bar at each end that is on the scale."""
+    left, right = (along.within(each) for each in ends)
+    yield left, y, right, y
+    for value in ends:
+        if along.has(value):
+            yield along.at(value), y - _CAP, along.at(value), y + _CAP
+
+
+def _head(along: Scale, value: float, y: float) -> str:
+    """An arrow head where an interval extends beyond the chart."""
     x = along.within(value)
-    if along.low <= value <= along.high:
-        return line(x, y - _CAP, x, y + _CAP, "whisker")
     back = x + (_CAP if value < along.low else -_CAP)
     corners = elements.points([(back, y - _CAP), (x, y), (back, y + _CAP)])
-    return elements.element("polyline", points=corners, class_="whisker")
+    return elements.element("polyline", points=corners)
 
 
 def _whisker(chart: Chart, row: int) -> Bounds:
@@ -145,42 +164,53 @@ def _whisker(chart: Chart, row: int) -> Bounds:
 
 
 def _stack(frame: Frame) -> Iterator[str]:
+    placed = list(_placed(frame))
+    segments = ((series["colour"], _segment(frame, row, series, ends)) for row, series, ends in placed)
+    yield from by_colour("tinted segment", segments)
+    texts = (_inside(frame, row, ends) for row, _series, ends in placed)
+    yield group(filter(None, texts), class_="inside", text_anchor="middle")
+
+
+def _placed(frame: Frame) -> Iterator[tuple[int, Chart, Bounds]]:
+    """Row, series, begin and end of each segment: those of a sign follow each other."""
     for row in range(len(frame.labels)):
         left = right = 0.0
         for series in frame.chart["series"]:
-            value = series["values"][row]
-            if not value:
-                continue
-            begin = right if value > 0 else left
-            yield _segment(frame, row, series, begin, begin + value)
-            left, right = min(left, begin + value), max(right, begin + value)
+            if value := series["values"][row]:
+                begin = right if value > 0 else left
+                yield row, series, (begin, begin + value)
+                left, right = min(left, begin + value), max(right, begin + value)
 
 
-def _segment(frame: Frame, row: int, series: Chart, begin: float, end: float) -> str:
-    """A part of a bar with its value, where that has room."""
+def _segment(frame: Frame, row: int, series: Chart, ends: Bounds) -> str:
+    begin, end = ends
+    title = elements.element("title", f"{series['name']}: {number_format.number(end - begin)}")
     x, to = frame.scale.within(begin), frame.scale.within(end)
-    text = number_format.number(end - begin)
-    title = elements.element("title", f"{series['name']}: {text}")
-    shown = elements.element(
-        "rect", title, x=min(x, to), y=frame.middle(row) - _BAR / 2, width=abs(to - x), height=_BAR,
-        class_="tinted segment", style=elements.tinted(series["colour"]),
-    )  # fmt: skip
+    return bar(x, to, frame.middle(row) - _BAR / 2, _BAR, title)
+
+
+def _inside(frame: Frame, row: int, ends: Bounds) -> str:
+    """The value of a segment; "" where it has no room."""
+    x, to = (frame.scale.within(each) for each in ends)
+    text = number_format.number(ends[1] - ends[0])
     if text_width.width(text) + 8 > abs(to - x):
-        return shown
-    return elements.joined(
-        [shown, words((x + to) / 2, frame.middle(row) + 4, text, class_="inside", text_anchor="middle")]
-    )
+        return ""
+    return words((x + to) / 2, frame.middle(row) + 4, text)
 
 
 def _ladder(frame: Frame) -> Iterator[str]:
-    for row in range(len(frame.labels)):
-        for step in _carried(frame.chart, row):
-            below = frame.chart["stands_on"][step]
-            begin = 0.0 if below < 0 else frame.chart["values"][below]
-            left, right = (frame.scale.within(each) for each in (begin, frame.chart["values"][step]))
-            faint = None if step == row else "0.35"
-            top = frame.middle(row) - _BAR / 2
-            yield bar(left, right, top, _BAR, frame.chart["colours"][step], fill_opacity=faint)
+    colours = frame.chart["colours"]
+    rungs = ((row, step) for row in range(len(frame.labels)) for step in _carried(frame.chart, row))
+    yield from by_colour("tinted", ((colours[step], _rung(frame, row, step)) for row, step in rungs))
+
+
+def _rung(frame: Frame, row: int, step: int) -> str:
+    """A rung in a row: that of the row itself, or faintly one that it stands on."""
+    below = frame.chart["stands_on"][step]
+    begin = 0.0 if below < 0 else frame.chart["values"][below]
+    left, right = (frame.scale.within(each) for each in (begin, frame.chart["values"][step]))
+    faint = None if step == row else "0.35"
+    return bar(left, right, frame.middle(row) - _BAR / 2, _BAR, fill_opacity=faint)
 
 
 def _carried(chart: Chart, row: int) -> Iterator[int]:
@@ -191,52 +221,81 @@ def _carried(chart: Chart, row: int) -> Iterator[int]:
 
 
 def _bars(frame: Frame) -> Iterator[str]:
-    for row, value in enumerate(frame.chart["values"]):
-        if value is not None:
-            left, right = frame.scale.within(0), frame.scale.within(value)
-            yield bar(left, right, frame.middle(row) - _BAR / 2, _BAR, frame.chart["colours"][row])
+    start = frame.scale.within(0)
+    bars = (
+        (colour, bar(start, frame.scale.within(value), frame.middle(row) - _BAR / 2, _BAR))
+        for row, (value, colour) in enumerate(_tinted(frame))
+        if value is not None
+    )
+    yield from by_colour("tinted", bars)
+
+
+def _tinted(frame: Frame) -> Iterator[tuple[Any, Colour]]:
+    """The value of each row with its colour."""
+    return zip(frame.chart["values"], frame.chart["colours"], strict=True)
 
 
 def _groups(frame: Frame) -> Iterator[str]:
     several = frame.chart["series"]
     height = min(_BAR, 0.85 * frame.row / len(several))
-    for row in range(len(frame.labels)):
-        top = frame.middle(row) - height * len(several) / 2
-        for at, series in enumerate(several):
-            if (value := series["values"][row]) is not None:
-                left, right = frame.scale.within(0), frame.scale.within(value)
-                faint = str(0.5 ** series["tint"]) if series.get("tint") else None
-                yield bar(left, right, top + height * at, 0.9 * height, series["colour"], fill_opacity=faint)
-            yield from _published(frame, series, row, top + height * (at + 0.5))
+    cells = [
+        (series, row, frame.middle(row) - height * (len(several) / 2 - at))
+        for row in range(len(frame.labels))
+        for at, series in enumerate(several)
+    ]
+    bars = ((series["colour"], _part(frame, series, row, top, height)) for series, row, top in cells)
+    yield from by_colour("tinted", ((colour, each) for colour, each in bars if each))
+    yield from _published(frame, ((series, row, top + height / 2) for series, row, top in cells))
+
+
+def _part(frame: Frame, series: Chart, row: int, top: float, height: float) -> str:
+    """The bar of a series in a row; "" where its value is unknown."""
+    if (value := series["values"][row]) is None:
+        return ""
+    faint = str(0.5 ** series["tint"]) if series.get("tint") else None
+    return bar(frame.scale.within(0), frame.scale.within(value), top, 0.9 * height, fill_opacity=faint)
 
 
 def _dots(frame: Frame) -> Iterator[str]:
+    several = frame.chart["series"]
+    yield lines(_ranges(frame), "range")
+    dots = (
+        (series["colour"], _dot(frame, value, row, SHAPES[at % len(SHAPES)]))
+        for at, series in enumerate(several)
+        for row, value in enumerate(series["values"])
+        if value and value > 0
+    )
+    yield from by_colour("tinted dot", dots)
+    rows = range(len(frame.labels))
+    yield from _published(frame, ((series, row, frame.middle(row)) for series in several for row in rows))
+
+
+def _ranges(frame: Frame) -> Iterator[Piece]:
+    """From the lowest to the highest dot of each row."""
     for row in range(len(frame.labels)):
-        y = frame.middle(row)
-        known = [value for series in frame.chart["series"] if (value := series["values"][row]) and value > 0]
+        values = (series["values"][row] for series in frame.chart["series"])
+        known = [value for value in values if value and value > 0]
         if known:
-            yield line(frame.scale.at(min(known)), y, frame.scale.at(max(known)), y, "range")
-        for at, series in enumerate(frame.chart["series"]):
-            if (value := series["values"][row]) and value > 0:
-                yield _dot(frame, value, y, series["colour"], SHAPES[at % len(SHAPES)])
-            yield from _published(frame, series, row, y)
+            y = frame.middle(row)
+            yield frame.scale.at(min(known)), y, frame.scale.at(max(known)), y
 
 
 def _forest(frame: Frame) -> Iterator[str]:
-    for row, value in enumerate(frame.chart["values"]):
-        yield _dot(frame, value, frame.middle(row), frame.chart["colours"][row], SHAPES[0])
+    dots = (
+        (colour, _dot(frame, value, row, SHAPES[0])) for row, (value, colour) in enumerate(_tinted(frame))
+    )
+    yield from by_colour("tinted dot", dots)
 
 
-def _dot(frame: Frame, value: float, y: float, colour: elements.Colour, shape: str) -> str:
-    style = elements.tinted(colour)
-    return mark(shape, frame.scale.within(value), y, _DOT, class_="tinted dot", style=style)
+def _dot(frame: Frame, value: float, row: int, shape: str) -> str:
+    return mark(shape, frame.scale.within(value), frame.middle(row), _DOT)
 
 
-def _published(frame: Frame, series: Chart, row: int, y: float) -> Iterator[str]:
-    """The figure of an overlay, as a diamond."""
-    marks = series.get("marks") or []
-    if row < len(marks) and marks[row] is not None:
-        yield mark("rectRot", frame.scale.within(marks[row]), y, 4.5, class_="overlay")
+def _published(frame: Frame, places: Iterable[tuple[Chart, int, float]]) -> Iterator[str]:
+    """The figures of an overlay, as diamonds: of each series and row at its y."""
+    known = ((series["marks"][row], y) for series, row, y in places if row < len(series.get("marks") or []))
+    marks = (mark("rectRot", frame.scale.within(value), y, 4.5) for value, y in known if value is not None)
+    yield group(marks, class_="overlay")
 
 
 # Kinds: the ends of the axis, and the end of a row's bar

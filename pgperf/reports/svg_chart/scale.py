@@ -27,6 +27,9 @@ class Scale:
         """The place of a value, at the nearest end for one that lies beside the scale."""
         return self.at(min(max(value, self.low), self.high))
 
+    def has(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
     def ticks(self) -> list[float]:
         """Round values in the scale."""
         if self.logarithmic:

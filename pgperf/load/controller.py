@@ -38,8 +38,6 @@ T = TypeVar("T")
 
 #: A host comes within that time, prepares itself, and starts and warms up its clients.
 COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
-#: It ends its clients within that time, even if it has just begun to start them.
-_END_S = _START_S + _PREPARE_S
 _ON_WAIT_S = 0.05
 #: A host's clock is good enough for windows that are so many times longer than its error.
 _WINDOWS = 100
@@ -181,7 +179,7 @@ class LoadHostController:
         return found
 
     def end(self) -> None:
-        self._ordered([{"end": True}] * len(self._hosts), _END_S)
+        self._ordered([{"end": True}] * len(self._hosts))
 
     def go_on_without(self, host: str, why: str) -> bool:
         if not self._definition.may_lose_hosts or host not in self.names or len(self._hosts) == 1:

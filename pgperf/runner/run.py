@@ -311,22 +311,9 @@ def _run_cohort(
         try:
             return run_block(context, cohort, block, done)
         except LoadHostFailed as error:
-            _go_on_without(context, error)
-
-
-def _go_on_without(context: RunContext, error: LoadHostFailed) -> None:
-    """End the sessions that the failed host left, when the other hosts, which may be in a slice, have
-    ended theirs. Raises the error if the run may not lose the host.
-    """
-    hosts = context.load_hosts
-    if hosts is None or not hosts.go_on_without(error.host, str(error)):
-        raise error
-    try:
-        hosts.end()
-    except LoadHostFailed as another:
-        _go_on_without(context, another)
-    else:
-        context.end_sessions()
+            if context.load_hosts is None or not context.load_hosts.go_on_without(error.host, str(error)):
+                raise
+            context.end_sessions()
 
 
 class _RunGuard:

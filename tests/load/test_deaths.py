@@ -168,24 +168,6 @@ def test_a_run_that_may_lose_hosts_goes_on_with_the_others(
     nothing_is_left(run, load_hosts)
 
 
-def test_a_host_that_is_in_a_slice_is_not_disturbed_by_the_loss_of_another(
-    load_hosts: dict[str, Part], database: Database
-) -> None:
-    """It has seconds of its round left when the owner learns that the other one is lost."""
-    run = ask(database, may_lose_hosts=True, blocks=2, slice_ms=5000, rounds=1)
-
-    def kill_in_a_round() -> None:
-        before = LoadShare.objects.get(name="b").order_number
-        rounds = LoadShare.objects.filter(name="b", order__has_key="slices", order_number__gt=before)
-        until(rounds.exists, 60, "an order for a round of the next block")
-        pool_child(load_hosts["b"]).kill()
-
-    ended, _seconds = perform_and(run, kill_in_a_round)
-    assert (ended.status, ended.error) == (Run.Status.DONE, "")
-    assert list(ended.environment["load_hosts"]["hosts"]) == ["a"]
-    nothing_is_left(ended, load_hosts)
-
-
 def test_a_cancel_reaches_all_hosts(load_hosts: dict[str, Part], database: Database) -> None:
     run = ask(database, blocks=100)
     ended, seconds = perform_and(run, lambda: state.request_cancel(Run.objects.get(pk=run.pk)))

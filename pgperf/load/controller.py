@@ -36,7 +36,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A host comes within that time, prepares itself, and starts and warms up its clients.
+#: A host comes within that time, prepares itself, and starts and warms up its clients, or ends them,
+#: after the slices that are under way.
 COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
 _ON_WAIT_S = 0.05
 #: A host's clock is good enough for windows that are so many times longer than its error.
@@ -176,7 +177,7 @@ class LoadHostController:
         return found
 
     def end(self) -> None:
-        self._ordered([{"end": True}] * len(self._hosts))
+        self._ordered([{"end": True}] * len(self._hosts), _START_S)
 
     def go_on_without(self, host: str, why: str) -> bool:
         if not self._definition.may_lose_hosts or host not in self.names or len(self._hosts) == 1:

@@ -6,11 +6,11 @@ recorded comes back on this machine's clock, in the order of the clients.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from pgperf.runner.load_accounts import (
     server_slice,
     variant_account,
 )
+
+T = TypeVar("T")
 
 #: From the order of a batch until its first slice: every host asks for orders ten times a second.
 _LEAD_NS, _LEAD_MOST_NS = 400_000_000, 8_000_000_000
@@ -277,12 +279,21 @@ def _together(
     turns: Sequence[Turn], round_: int, host: Host | None, departed: AwaitDeparture
 ) -> list[Measured]:
     """The slices of a batch. One that a host got too late is void, and is ordered again."""
-    cohort = _hosted(turns[0]).hosted
+    group = _hosted(turns[0])
+    return in_time(group, lambda: _ordered(group.hosted, turns, round_, host, departed))
+
+
+def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:
+    """What that measures, again with more time before the start where a load host got its order too
+    late.
+    """
     while True:
         try:
-            return _ordered(cohort, turns, round_, host, departed)
+            return measure_it()
         except LoadHostLate:
-            cohort.later()
+            if not isinstance(group, HostedGroup):
+                raise
+            group.hosted.later()
 
 
 def _ordered(

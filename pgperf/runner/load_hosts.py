@@ -380,10 +380,23 @@ def _measured(
 def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int:
     """By how much the first operations of the hosts began at different times, at most.
 
-    A closed loop reports the end of its first operation.
+    A closed loop reports the end of its first operation. An open loop reports its intended start,
+    which is the same on all hosts: what differs is the lag of the first operation.
     """
-    firsts = [min(reply.first_ns for reply in each.recorded.replies) for each in slices]
-    return max(firsts) - min(firsts)
+    first = _first_lag_ns if request.rate else _first_ns
+    firsts = [found for each in slices if (found := first(each.recorded)) is not None]
+    return max(firsts, default=0) - min(firsts, default=0)
+
+
+def _first_ns(recorded: Recorded) -> int:
+    return min(reply.first_ns for reply in recorded.replies)
+
+
+def _first_lag_ns(recorded: Recorded) -> int | None:
+    """None where nothing was due."""
+    rows = zip(recorded.replies, recorded.phases, strict=True)
+    lags = [phases[reply.phases.index(protocol.LAG)] for reply, phases in rows]
+    return min((int(own[0]) for own in lags if len(own)), default=None)
 
 
 def accounts(groups: Iterable[ClientGroup], own: Mapping[str, Any]) -> dict[Variant, dict[str, Any]]:

@@ -39,6 +39,13 @@ def recorded(*clients: list[int], first_ns: int = 0) -> Recorded:
     )
 
 
+def open_loop(*lags: list[int]) -> Recorded:
+    """What clients with these lags recorded, all of them from the same intended start."""
+    durations = [np.array(each, dtype=np.uint64) + np.uint64(5) for each in lags]
+    phases = [np.array([each], dtype=np.uint64).reshape(1, -1) for each in lags]
+    return Recorded([reply(100, len(each))._replace(phases=["lag"]) for each in lags], durations, phases)
+
+
 class TestParts:
     def test_hosts_without_a_client_take_no_part(self) -> None:
         few = replace(VARIANT, clients=1)
@@ -121,3 +128,9 @@ class TestTogether:
         request = protocol.Slice(seq=1, start_ns=100)
         found = [HostSlice(recorded([1], [1], first_ns=at), {}) for at in (100, 130, 110)]
         assert load_hosts.skew_ns(request, found) == 30
+
+    def test_hosts_of_an_open_loop_differ_in_the_lag_of_their_first_operation(self) -> None:
+        """Each reports the intended start, which says nothing; one had nothing to do."""
+        request = protocol.Slice(seq=1, start_ns=100, rate=10.0, schedule="constant")
+        lagging = [[[70, 1], [50, 2]], [[90, 3], []], [[], []]]
+        assert load_hosts.skew_ns(request, [HostSlice(open_loop(*lags), {}) for lags in lagging]) == 40

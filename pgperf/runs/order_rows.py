@@ -55,13 +55,13 @@ class OrderRows:
         """The run is over: the worker finds no row any more, and leaves."""
         self.all().filter(pk=row_id).delete()
 
-    def claim(self, row_id: int, agent: str, refusal: str = "") -> bool:
+    def claim(self, row_id: int, agent: str, refusal: str = "", **more: Any) -> bool:
         """Take the row for a worker; of several messages one wins.
 
-        A `refusal` tells the owner why it cannot be served.
+        A `refusal` tells the owner why it cannot be served. `more`: other fields to write with it.
         """
         own = self.live().filter(pk=row_id, agent="")
-        return bool(own.update(agent=agent, refusal=refusal[:_REFUSAL_CHARACTERS]))
+        return bool(own.update(agent=agent, refusal=refusal[:_REFUSAL_CHARACTERS], **more))
 
     def order(self, row_id: int, what: dict[str, Any]) -> int:
         """Ask for something; the order's number. Raises the error when the row is gone."""

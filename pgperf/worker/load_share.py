@@ -55,7 +55,7 @@ def serve(row_id: int, worker: str, refusal: str = "") -> None:
 
     Without effect if another worker has the row, or if it was deleted.
     """
-    if not rows.ROWS.claim(row_id, worker, refusal) or refusal:
+    if not rows.claim(row_id, worker, refusal) or refusal:
         return
     logger.info("pgperf load host: taking part by row %s", row_id)
     with Lifeline(get_settings().STALE_SECONDS) as lifeline:

@@ -27,7 +27,7 @@ def open_for(run: Run, name: str, queue: str) -> int | None:
 
 
 def claim(row_id: int, agent: str, refusal: str = "") -> bool:
-    """Take the row for a host, which is its first sign of life: one that dies at once is silent soon."""
+    """Take the row for a host: its first sign of life, so that one that dies at once is missed."""
     return ROWS.claim(row_id, agent, refusal, seen_at=Now())
 
 

@@ -153,7 +153,7 @@ class HostedGroup(ClientGroup):
 
     def spacing_ns(self) -> int:
         """The time that a slice may take beyond its window."""
-        return _COLLECT_NS + round(_LATE_OPS * self.op_s * 1e9)
+        return self.hosted.collect_ns + round(_LATE_OPS * self.op_s * 1e9)
 
 
 @dataclass
@@ -163,14 +163,18 @@ class HostedCohort:
     hosts: LoadHosts
     groups: list[HostedGroup] = field(default_factory=list)
     lead_ns: int = _LEAD_NS
+    collect_ns: int = _COLLECT_NS
 
-    def later(self) -> None:
-        """Give the next order more time."""
+    def later(self, late: LoadHostLate) -> None:
+        """Give the next order more time, before its first slice and between slices: a host may be late
+        because it collects the slice before. Raises LoadHostFailed for a host that had enough."""
         if self.lead_ns >= _LEAD_MOST_NS:
+            had = f"{self.lead_ns / 1e9:.0f} s"
             raise LoadHostFailed(
-                ", ".join(self.hosts.names), "it gets its orders too late; is it overloaded?"
+                late.host, f"an order reached it too late, {had} after it was given; is it overloaded?"
             )
         self.lead_ns *= 2
+        self.collect_ns *= 2
 
 
 def part_of(variant: Variant, at: int, hosts: int) -> HostPart | None:
@@ -290,10 +294,10 @@ def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:
     while True:
         try:
             return measure_it()
-        except LoadHostLate:
+        except LoadHostLate as late:
             if not isinstance(group, HostedGroup):
                 raise
-            group.hosted.later()
+            group.hosted.later(late)
 
 
 def _ordered(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core import protocol
-from pgperf.core.exceptions import ProtocolError
+from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
 from pgperf.runner import load_accounts, load_hosts
@@ -87,6 +87,33 @@ class TestSchedule:
     def test_slow_operations_have_time_to_end(self) -> None:
         quick, slow = (scheduled(self.turns(2, op_s), 0) for op_s in (0.0, 1.0))
         assert slow[1].request.start_ns - quick[1].request.start_ns == 2 * 10**9
+
+
+class TestLate:
+    def test_there_is_more_time_between_slices_too(self) -> None:
+        """Else a host that needs longer to collect a slice is late however early the order is."""
+        turns = TestSchedule().turns(2)
+        first, second = (turn.request.start_ns for turn in scheduled(turns, 0))
+        turns[0].group.hosted.later(LoadHostLate("late", "b"))  # type: ignore[attr-defined]
+        later, second_later = (turn.request.start_ns for turn in scheduled(turns, 0))
+        assert (second_later - later) - (second - first) == load_hosts._COLLECT_NS
+
+    def test_a_host_that_is_late_again_and_again_is_named(self) -> None:
+        """So the run can go on with the others, if it may."""
+        cohort, tried = HostedCohort(None), []  # type: ignore[arg-type]
+        group = HostedGroup(VARIANT, "app", cohort=cohort)
+
+        def late() -> None:
+            tried.append(cohort.lead_ns)
+            raise LoadHostLate("load host b: the order came after its start", "b")
+
+        with pytest.raises(
+            LoadHostFailed, match=r"load host b: an order reached it too late, 13 s"
+        ) as failed:
+            load_hosts.in_time(group, late)
+        assert failed.value.host == "b"
+        assert [later / earlier for earlier, later in pairwise(tried)] == [2.0] * (len(tried) - 1)
+        assert tried[-1] >= load_hosts._LEAD_MOST_NS
 
 
 class TestTogether:

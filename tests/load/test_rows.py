@@ -84,3 +84,10 @@ def test_a_host_says_why_it_cannot_go_on(taken: int) -> None:
     assert rows.refusal(taken) == ""
     rows.ROWS.refuse(taken, AGENT, "no layer")
     assert rows.refusal(taken) == "no layer"
+
+
+def test_an_order_that_is_longer_than_any_is_not_loaded(taken: int) -> None:
+    rows.ROWS.order(taken, {"end": True})
+    assert rows.ROWS.poll(taken, AGENT) == (1, {"end": True})
+    rows.ROWS.order(taken, {"end": "x" * (17 << 20)})
+    assert rows.ROWS.poll(taken, AGENT) is None

@@ -336,7 +336,11 @@ def _end_clients(context: RunContext) -> None:
     of another host would be taken for that host's failure.
     """
     assert context.load_hosts
-    context.load_hosts.end()
+    try:
+        context.load_hosts.end()
+    except TimeIsUp:  # the run ends well, and nobody else ends those sessions
+        context.end_sessions()
+        raise
     context.end_sessions()
 
 

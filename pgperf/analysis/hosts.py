@@ -25,7 +25,7 @@ class Side:
 
     roles: tuple[str, ...]
     cpus: float | None
-    host: int | None = None
+    host: float | None = None
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,9 @@ def answer(host: _Host, ahead_ns: int) -> None:
 
 
 def test_the_sites_database_may_restart_while_an_answer_is_awaited(host: _Host) -> None:
+    owner = controller()
     terminate_own_backend()
-    controller()._wait(time.monotonic() - COME_S - 1, 10 * COME_S, [host])
+    owner._wait(time.monotonic() - COME_S - 1, 10 * COME_S, [host])
 
 
 @pytest.mark.parametrize("minutes", [0, 7])

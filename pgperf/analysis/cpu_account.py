@@ -132,7 +132,7 @@ class CpuAccount:
     and waits per operation are parts.
     """
 
-    cpus: int | None
+    cpus: float | None
     elapsed_s: float | None
     source: str | None
     share: CpuShares

@@ -7,7 +7,7 @@ explains. Where nothing tells the two apart, the whole rest is `unattributed` an
 known.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,10 +84,10 @@ class BlockCount:
 @dataclass(frozen=True)
 class Account:
     """Sums over the slices with a CPU account, ns: the time of all CPUs (`capacity_ns`), and whose
-    it was.
+    it was. `cpus` is the mean over time: a run that lost a load host has fewer CPUs from then on.
     """
 
-    cpus: int
+    cpus: float
     source: str
     elapsed_ns: int
     ops: int
@@ -104,7 +104,7 @@ class Account:
         rest = _rest(pieces, counted, sum(ns or 0 for ns in roles.values()))
         more = {name: total(pieces, f"{name}_ns") for name in ("iowait", "steal")}
         return cls(
-            cpus=counted[-1].cpus,
+            cpus=_over_time(blocks, lambda count: count.cpus) or 0,
             source=counted[-1].source,
             elapsed_ns=sum(piece.elapsed_ns or 0 for piece in pieces),
             ops=operations(pieces),
@@ -116,7 +116,7 @@ class Account:
         """The time of all CPUs; a few clock ticks more where accounts of different kinds add up to
         that.
         """
-        return max(self.cpus * self.elapsed_ns, sum(ns or 0 for ns in self.spent_ns.values()))
+        return max(round(self.cpus * self.elapsed_ns), sum(ns or 0 for ns in self.spent_ns.values()))
 
     def busy(self, busy_ns: int | None) -> "Account":
         """The same account; the rest of the host's busy time is unattributed."""
@@ -153,7 +153,7 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
         source=account.source,
         share=account.shares(),
         runner=_over(total(pieces, "runner_ns"), account.capacity_ns),
-        role_cpus=counted[-1].role_cpus,
+        role_cpus=_role_cpus(blocks, counted),
         wait_us_per_op={role: _per_op_us(pieces, name) for role, name in _WAITS.items()},
         switches_per_op=_switches(blocks),
         system_share={role: _system(blocks, role) for role in _WAITS},
@@ -168,6 +168,27 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
         clock_read_ns=max((each.clock_read_ns for each in counted if each.clock_read_ns), default=None),
         load_hosts=load_hosts(each.load_hosts for each in counted),
     )
+
+
+def _role_cpus(blocks: Sequence[VariantBlock], counted: Sequence[BlockCount]) -> RoleCpus | None:
+    """Those of the last block, and of the clients the mean over time."""
+    last = counted[-1].role_cpus
+    if not last:
+        return None
+    clients = _over_time(blocks, lambda count: count.role_cpus.clients if count.role_cpus else None)
+    return replace(last, clients=clients)
+
+
+def _over_time(blocks: Iterable[VariantBlock], of: Callable[[BlockCount], float | None]) -> float | None:
+    """The mean of a number over the time of the slices of the blocks that know it."""
+    known = [
+        (number, sum(piece.elapsed_ns or 0 for piece in block.slices))
+        for block in blocks
+        if (count := BlockCount.of(block)) and (number := of(count)) is not None
+    ]
+    if len({number for number, _ns in known}) == 1:
+        return known[0][0]
+    return _over(sum(number * ns for number, ns in known), sum(ns for _number, ns in known))
 
 
 def _mean_us(elapsed_ns: int, ops: int, variant: Variant) -> float | None:
@@ -189,8 +210,9 @@ def _server_host(counted: Iterable[BlockCount]) -> ServerHost | None:
     if not there:
         return None
     sums = {name: sum(far[f"{name}_ns"] for far in there) for name in _SERVER_HOST}
+    cpus = int(there[-1]["cpus"])
     account = Account(
-        cpus=int(there[-1]["cpus"]),
+        cpus=cpus,
         source="agent",
         elapsed_ns=sums["elapsed"],
         ops=0,
@@ -201,7 +223,7 @@ def _server_host(counted: Iterable[BlockCount]) -> ServerHost | None:
             "unattributed": None,
         },
     )
-    return ServerHost(account.cpus, account.elapsed_ns / 1e9, account.busy(sums["busy"]).shares())
+    return ServerHost(cpus, account.elapsed_ns / 1e9, account.busy(sums["busy"]).shares())
 
 
 def accounted(blocks: Iterable[VariantBlock]) -> list[SliceRecord]:

@@ -25,7 +25,7 @@ class Side:
 
     roles: tuple[str, ...]
     cpus: float | None
-    host: int | None = None
+    host: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class HostRoles:
     others: float | None
     unseen: tuple[str, ...] = ()
     other_processes: float | None = None
-    cpus: int | None = None
+    cpus: float | None = None
 
     @property
     def other_cpus(self) -> float | None:
@@ -102,7 +102,7 @@ def _beside_server(variant: VariantSummary) -> tuple[str, ...]:
     return ("proxy", "web", "pooler", "server") if over_http(variant.layer) else ("server",)
 
 
-def _unplaced(account: CpuAccount, where: Mapping[str, str], cpus: int) -> dict[str, Side]:
+def _unplaced(account: CpuAccount, where: Mapping[str, str], cpus: float) -> dict[str, Side]:
     """All roles share the host's CPUs, or a server that is not known to be here has its own."""
     if where["server"] == _HERE:
         return {"host": Side(tuple(role for role in where if where[role] != _AWAY), cpus)}
@@ -140,7 +140,7 @@ def _whereabouts(role: str, us: float | None, share: float | None) -> str:
     return _AWAY if share is None else _HERE
 
 
-def _cpus(cpus: int | None, runner: float, *shares: float | None) -> float | None:
+def _cpus(cpus: float | None, runner: float, *shares: float | None) -> float | None:
     """The CPUs of these shares without the runner's; None if none of them is known."""
     known = [share for share in shares if share is not None]
     return max(0.0, sum(known) - runner) * cpus if cpus is not None and known else None

@@ -100,6 +100,7 @@ class RateSearch:
     connect: str
     environment: str
     schedule: str
+    hosts: int = 0  # not in runs of older versions
     limit_ms: float
     outcome: str
     grade: str
@@ -155,7 +156,9 @@ def _searched(
     capacity, grade = capacities.get(variant.closed), grades.get(variant.closed, Grade())
     outcome = _outcome(steps, capacity, grade)
     found = _found(steps, capacity or 0.0, widening) if outcome == Outcome.FOUND else {}
-    same = ("workload", "layer", "mode", "route", "clients", "workers", "connect", "environment", "schedule")
+    same = (
+        "workload", "layer", "mode", "route", "clients", "workers", "connect", "environment", "schedule", "hosts",
+    )  # fmt: skip
     return RateSearch(
         variant=variant.label,
         reference=variant.closed.label,

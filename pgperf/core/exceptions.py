@@ -170,7 +170,14 @@ class LoadHostFailed(PgperfError):
 
 
 class LoadHostLate(PgperfError):
-    """A load host got the order of a slice after its start. The round is void and can be repeated."""
+    """A load host got the order of a slice after its start. The round is void and can be repeated.
+
+    `host` is its name, where the owner knows it.
+    """
+
+    def __init__(self, message: str, host: str = "") -> None:
+        super().__init__(message)
+        self.host = host
 
 
 class UnreadableBlock(PgperfError):

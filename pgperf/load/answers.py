@@ -10,6 +10,7 @@ from typing import Any
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
+from pgperf.install.environments import other_version
 from pgperf.runner import host_slices
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_accounts import HostBlock
@@ -33,6 +34,8 @@ class HostFacts:
 
 
 def begun(data: Any) -> HostFacts:
+    if refusal := other_version(_text(data, "pgperf")):
+        raise ProtocolError(refusal)
     processors = _number(data, "processors")
     if not 0 < processors <= _MOST_CPUS:
         raise _unfit("processors")

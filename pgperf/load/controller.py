@@ -36,7 +36,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A host comes within that time, prepares itself, and starts and warms up its clients.
+#: A host comes within that time, prepares itself, and starts and warms up its clients, or ends them,
+#: after the slices that are under way.
 COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
 _ON_WAIT_S = 0.05
 #: A host's clock is good enough for windows that are so many times longer than its error.
@@ -153,6 +154,7 @@ class LoadHostController:
         self._settle_clocks()
         found, late = [], []
         for host, answer, first in zip(self._hosts, said, before, strict=True):
+            self._check_drift(host, first)
             clock = ClockOffset.over(first, host.clock)
             host.worst_error_ns = max(host.worst_error_ns, clock.error_ns)
             try:
@@ -161,7 +163,7 @@ class LoadHostController:
                 late.append(host.name)
         if late:
             self._repeated += 1
-            raise LoadHostLate(f"load host {', '.join(late)}: the order came after its start")
+            raise LoadHostLate(f"load host {', '.join(late)}: the order came after its start", late[0])
         return found
 
     def _slices(self, host: _Host, answer: Answer, clock: ClockOffset) -> list[HostSlice]:
@@ -179,7 +181,7 @@ class LoadHostController:
         return found
 
     def end(self) -> None:
-        self._ordered([{"end": True}] * len(self._hosts))
+        self._ordered([{"end": True}] * len(self._hosts), _START_S)
 
     def go_on_without(self, host: str, why: str) -> bool:
         if not self._definition.may_lose_hosts or host not in self.names or len(self._hosts) == 1:
@@ -294,7 +296,7 @@ class LoadHostController:
     def _wait(self, begin: float, seconds: float, missing: Sequence[_Host]) -> None:
         """Raises LoadHostFailed for a host that is silent for too long."""
         passed = time.monotonic() - begin
-        if passed > COME_S and (absent := [host for host in missing if not rows.ROWS.taken_by(host.row_id)]):
+        if passed > COME_S and (absent := [host for host in missing if not _came(host)]):
             raise LoadHostFailed(
                 absent[0].name,
                 f"it did not come within {COME_S:g} s: is its worker busy, or of another version of pgperf?",
@@ -334,7 +336,7 @@ class LoadHostController:
 
     def _settle_clocks(self) -> None:
         """Raises LoadHostFailed for a host whose clock stays too uncertain for an order's windows."""
-        window_ns = min((each.window_ns for _at, each in self._asked if each.window_ns), default=0)
+        window_ns = self._shortest_window_ns
         if not window_ns:
             return
         self._improve_clocks(window_ns // _WINDOWS, _SETTLE_S)
@@ -346,6 +348,26 @@ class LoadHostController:
                     f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; choose a longer slice_ms"
                     " or a quicker way to the site's database",
                 )
+
+    @property
+    def _shortest_window_ns(self) -> int:
+        """Of the last order; 0 where no slice has a window."""
+        return min((each.window_ns for _at, each in self._asked if each.window_ns), default=0)
+
+    def _check_drift(self, host: _Host, first: ClockOffset) -> None:
+        """Raises LoadHostFailed for a host whose clock surely moved too far during an order."""
+        drift_ns, window_ns = ClockOffset.drift_ns(first, host.clock), self._shortest_window_ns
+        if window_ns and drift_ns * _WINDOWS > window_ns:
+            raise LoadHostFailed(
+                host.name,
+                f"its clock and the owner's drifted apart by {drift_ns / 1e6:.2f} ms during a round, and a window of"
+                f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; start the run again when the"
+                " clocks of both are set (chronyc tracking)",
+            )
+
+
+def _came(host: _Host) -> bool:
+    return bool(retry(lambda: rows.ROWS.taken_by(host.row_id)))
 
 
 def _check_alive(host: _Host) -> None:

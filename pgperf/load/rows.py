@@ -26,6 +26,11 @@ def open_for(run: Run, name: str, queue: str) -> int | None:
         return None
 
 
+def claim(row_id: int, agent: str, refusal: str = "") -> bool:
+    """Take the row for a host: its first sign of life, so that one that dies at once is missed."""
+    return ROWS.claim(row_id, agent, refusal, seen_at=Now())
+
+
 def touch(row_id: int, agent: str) -> bool:
     """The host's sign of life. False when the run is over or without one itself.
 

@@ -32,7 +32,7 @@ class Shares:
     """A variant's shares of the CPUs of one host."""
 
     row: VariantResult
-    cpus: int | None
+    cpus: float | None
     source: str | None
     share: CpuShares
 
@@ -294,7 +294,7 @@ def _shares(shown: Sequence[Shares], title: str) -> Table:
 
 
 def _share_caption(title: str, shown: Sequence[Shares], roles: Sequence[str]) -> str:
-    cpus = ", ".join(dict.fromkeys(str(each.cpus or _("unknown")) for each in shown))
+    cpus = ", ".join(dict.fromkeys(f"{each.cpus:.6g}" if each.cpus else _("unknown") for each in shown))
     sources = ", ".join(dict.fromkeys(str(each.source or _("unknown")) for each in shown))
     about = {"title": title, "cpus": cpus, "sources": sources}
     asked = [role for role in result_keys.SHARE if role in roles or role not in _WEB]

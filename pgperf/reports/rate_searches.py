@@ -29,7 +29,9 @@ from pgperf.reports.table import (
 from pgperf.reports.verdicts import grade_title
 
 #: The fields that tell a search from the run's others, as files name them.
-_NAMED = ("workload", "layer", "mode", "route", "clients", "workers", "connect", "environment", "schedule")
+_NAMED = (
+    "workload", "layer", "mode", "route", "clients", "workers", "connect", "environment", "schedule", "hosts",
+)  # fmt: skip
 _PERCENTILES = ("p50_us", "p90_us", "p99_us")
 
 

@@ -46,6 +46,7 @@ from pgperf.runner.load_hosts import (
     Turn,
     accounts,
     hosted,
+    in_time,
     measured,
 )
 from pgperf.runner.pace import Pace
@@ -515,6 +516,12 @@ def _repeat_diagnosis(
 
 
 def _diagnosed(
+    context: RunContext, connections: DiagnosticConnections, cohort: int, group: ClientGroup
+) -> Diagnosis:
+    return in_time(group, partial(_examined, context, connections, cohort, group))
+
+
+def _examined(
     context: RunContext, connections: DiagnosticConnections, cohort: int, group: ClientGroup
 ) -> Diagnosis:
     definition = context.plan.definition

@@ -417,7 +417,7 @@ class SliceWindow:
             durations=np.concatenate([each.durations[own] for each, own in zip(slices, inside, strict=True)]),
             disturbed=disturbed,
             phases=np.concatenate([rows[:, own] for rows, own in zip(phases, inside, strict=True)], axis=1),
-            scheduled=open_loop.counted(request, replies, slices),
+            scheduled=open_loop.counted(request, slices),
             waited=np.concatenate([each.waited(opens, closes) for each in slices]),
         )
 

@@ -37,12 +37,12 @@ class HostSlice:
     cpu: Mapping[str, int | None]
 
 
-def run(group: ClientGroup, request: protocol.Slice, host: Host) -> HostSlice:
-    """Run the host's part of a slice, which begins at a given time.
+def run(group: ClientGroup, request: protocol.Slice, host: Host | None) -> HostSlice:
+    """Run the host's part of a slice, which begins at a given time. Without a host, no CPU time.
 
     Raises LoadHostLate if that has passed.
     """
-    sent = network.bytes_so_far()
+    sent = network.so_far()
     try:
         request, accounting = begin(group, request, host)
     except LoadHostLate:
@@ -50,13 +50,11 @@ def run(group: ClientGroup, request: protocol.Slice, host: Host) -> HostSlice:
         raise
     recorded = group.collect(request)
     account = closed(group, accounting)
-    fields = {**(account.fields() if account else {}), "network_bytes": _since(sent)}
+    fields = {
+        **(account.fields() if account else {}),
+        "network_bytes": network.bytes_between(sent, network.so_far()),
+    }
     return HostSlice(recorded, {name: fields.get(name) for name in CPU_FIELDS})
-
-
-def _since(before: int | None) -> int | None:
-    after = network.bytes_so_far()
-    return None if before is None or after is None else max(0, after - before)
 
 
 NOTHING = HostSlice(Recorded([], [], []), {})

@@ -6,11 +6,11 @@ recorded comes back on this machine's clock, in the order of the clients.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from pgperf.runner.load_accounts import (
     server_slice,
     variant_account,
 )
+
+T = TypeVar("T")
 
 #: From the order of a batch until its first slice: every host asks for orders ten times a second.
 _LEAD_NS, _LEAD_MOST_NS = 400_000_000, 8_000_000_000
@@ -151,7 +153,7 @@ class HostedGroup(ClientGroup):
 
     def spacing_ns(self) -> int:
         """The time that a slice may take beyond its window."""
-        return _COLLECT_NS + round(_LATE_OPS * self.op_s * 1e9)
+        return self.hosted.collect_ns + round(_LATE_OPS * self.op_s * 1e9)
 
 
 @dataclass
@@ -161,14 +163,18 @@ class HostedCohort:
     hosts: LoadHosts
     groups: list[HostedGroup] = field(default_factory=list)
     lead_ns: int = _LEAD_NS
+    collect_ns: int = _COLLECT_NS
 
-    def later(self) -> None:
-        """Give the next order more time."""
+    def later(self, late: LoadHostLate) -> None:
+        """Give the next order more time, before its first slice and between slices: a host may be late
+        because it collects the slice before. Raises LoadHostFailed for a host that had enough."""
         if self.lead_ns >= _LEAD_MOST_NS:
+            had = f"{self.lead_ns / 1e9:.0f} s"
             raise LoadHostFailed(
-                ", ".join(self.hosts.names), "it gets its orders too late; is it overloaded?"
+                late.host, f"an order reached it too late, {had} after it was given; is it overloaded?"
             )
         self.lead_ns *= 2
+        self.collect_ns *= 2
 
 
 def part_of(variant: Variant, at: int, hosts: int) -> HostPart | None:
@@ -277,12 +283,21 @@ def _together(
     turns: Sequence[Turn], round_: int, host: Host | None, departed: AwaitDeparture
 ) -> list[Measured]:
     """The slices of a batch. One that a host got too late is void, and is ordered again."""
-    cohort = _hosted(turns[0]).hosted
+    group = _hosted(turns[0])
+    return in_time(group, lambda: _ordered(group.hosted, turns, round_, host, departed))
+
+
+def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:
+    """What that measures, again with more time before the start where a load host got its order too
+    late.
+    """
     while True:
         try:
-            return _ordered(cohort, turns, round_, host, departed)
-        except LoadHostLate:
-            cohort.later()
+            return measure_it()
+        except LoadHostLate as late:
+            if not isinstance(group, HostedGroup):
+                raise
+            group.hosted.later(late)
 
 
 def _ordered(
@@ -369,10 +384,23 @@ def _measured(
 def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int:
     """By how much the first operations of the hosts began at different times, at most.
 
-    A closed loop reports the end of its first operation.
+    A closed loop reports the end of its first operation. An open loop reports its intended start,
+    which is the same on all hosts: what differs is the lag of the first operation.
     """
-    firsts = [min(reply.first_ns for reply in each.recorded.replies) for each in slices]
-    return max(firsts) - min(firsts)
+    first = _first_lag_ns if request.rate else _first_ns
+    firsts = [found for each in slices if (found := first(each.recorded)) is not None]
+    return max(firsts, default=0) - min(firsts, default=0)
+
+
+def _first_ns(recorded: Recorded) -> int:
+    return min(reply.first_ns for reply in recorded.replies)
+
+
+def _first_lag_ns(recorded: Recorded) -> int | None:
+    """None where nothing was due."""
+    rows = zip(recorded.replies, recorded.phases, strict=True)
+    lags = [phases[reply.phases.index(protocol.LAG)] for reply, phases in rows]
+    return min((int(own[0]) for own in lags if len(own)), default=None)
 
 
 def accounts(groups: Iterable[ClientGroup], own: Mapping[str, Any]) -> dict[Variant, dict[str, Any]]:

@@ -72,6 +72,10 @@ class ClientSlice:
         """Which of the operations that it took were due then or later."""
         return self.due[: len(self.durations)] >= opens
 
+    def left(self, opens: int) -> int:
+        """How many that were due from then on it did not take."""
+        return int(np.count_nonzero(self.due[len(self.durations) :] >= opens))
+
     def waited(self, opens: int, closes: int) -> NDArray[np.uint64]:
         """Of those that were due from then on and that it did not take: how long they had waited."""
         left = self.due[len(self.durations) :]
@@ -89,15 +93,13 @@ def client_slices(request: protocol.Slice, durations: Sequence[NDArray[np.uint64
         yield ClientSlice(np.array(due, dtype=np.int64) + request.start_ns, own)
 
 
-def counted(
-    request: protocol.Slice, replies: Sequence[protocol.SliceReply], slices: Sequence[ClientSlice]
-) -> Scheduled:
-    """The numbers of the window."""
+def counted(request: protocol.Slice, slices: Sequence[ClientSlice]) -> Scheduled:
+    """The numbers of the window. Replies count what is left of the lead-in, too."""
     opens, limit_ns = request.start_ns + request.lead_in_ns, request.latency_limit_ns
     ran = [each.durations[each.ran & each.due_from(opens)] for each in slices]
     return Scheduled(
         due=sum(int(np.count_nonzero(each.due >= opens)) for each in slices),
         late=sum(int(np.count_nonzero(own > limit_ns)) for own in ran) if limit_ns else None,
         skipped=sum(int(np.count_nonzero(~each.ran & each.due_from(opens))) for each in slices),
-        backlog=sum(reply.backlog for reply in replies),
+        backlog=sum(each.left(opens) for each in slices),
     )

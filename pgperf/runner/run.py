@@ -306,14 +306,42 @@ def _measured(
 def _run_cohort(
     context: RunContext, cohort: int, block: int, done: Callable[[list[VariantBlock]], None]
 ) -> None:
-    """A block of a cohort; once more without a load host that failed, if the run may lose it."""
+    """A block of a cohort; once more without a load host that failed, if the run may lose it. `done`
+    gets the block that counts: a failed one only where none follows it.
+    """
+    again = False
     while True:
+        ended: list[VariantBlock] = []
         try:
-            return run_block(context, cohort, block, done)
+            if again:
+                _end_clients(context)
+            again = False
+            return run_block(context, cohort, block, ended.extend)
         except LoadHostFailed as error:
-            if context.load_hosts is None or not context.load_hosts.go_on_without(error.host, str(error)):
+            again = _goes_on(context, error)
+            if not again:
                 raise
-            context.end_sessions()
+        finally:
+            if ended and not again:
+                done(ended)
+
+
+def _goes_on(context: RunContext, error: LoadHostFailed) -> bool:
+    """Does the run go on without that host?"""
+    return context.load_hosts is not None and context.load_hosts.go_on_without(error.host, str(error))
+
+
+def _end_clients(context: RunContext) -> None:
+    """End all clients, then the sessions that lost ones have left: a session that ended under a client
+    of another host would be taken for that host's failure.
+    """
+    assert context.load_hosts
+    try:
+        context.load_hosts.end()
+    except TimeIsUp:  # the run ends well, and nobody else ends those sessions
+        context.end_sessions()
+        raise
+    context.end_sessions()
 
 
 class _RunGuard:

@@ -34,7 +34,7 @@ class Answer:
 class OrderRows:
     """The rows of one model. `who` writes the answers, for messages; `error` is what is raised.
 
-    A longer answer than `most_characters` and `most_bytes` is not loaded.
+    Neither side loads an order or an answer that is longer than `most_characters` and `most_bytes`.
     """
 
     model: type[Model]
@@ -55,13 +55,13 @@ class OrderRows:
         """The run is over: the worker finds no row any more, and leaves."""
         self.all().filter(pk=row_id).delete()
 
-    def claim(self, row_id: int, agent: str, refusal: str = "") -> bool:
+    def claim(self, row_id: int, agent: str, refusal: str = "", **more: Any) -> bool:
         """Take the row for a worker; of several messages one wins.
 
-        A `refusal` tells the owner why it cannot be served.
+        A `refusal` tells the owner why it cannot be served. `more`: other fields to write with it.
         """
         own = self.live().filter(pk=row_id, agent="")
-        return bool(own.update(agent=agent, refusal=refusal[:_REFUSAL_CHARACTERS]))
+        return bool(own.update(agent=agent, refusal=refusal[:_REFUSAL_CHARACTERS], **more))
 
     def order(self, row_id: int, what: dict[str, Any]) -> int:
         """Ask for something; the order's number. Raises the error when the row is gone."""
@@ -76,9 +76,10 @@ class OrderRows:
 
     def poll(self, row_id: int, agent: str) -> tuple[int, dict[str, Any]] | None:
         """The newest order and its number; None when the run is over, another attempt's, or gives no
-        sign of life.
+        sign of life, and for a longer order than a run gives.
         """
         own = self.live().filter(pk=row_id, agent=agent)
+        own = own.annotate(length=Length(Cast("order", TextField()))).filter(length__lte=self.most_characters)
         found = own.values_list("order_number", "order").first()
         return (found[0], found[1]) if found else None
 

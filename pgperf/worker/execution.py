@@ -130,7 +130,7 @@ class _ClaimedRun:
 
     def measure(self) -> RunResult:
         begin, settings, run = time.monotonic(), get_settings(), self.run
-        _check_permission(run)
+        check_permission(run)
         definition = starting_here(Definition.from_json(run.definition))
         query_access.check((work.query for work in definition.workloads), permissions.requester(run))
         usable = environments.examined(definition)
@@ -423,7 +423,7 @@ class _Recorder:
             self._tried_at = self._written_at = time.monotonic()
 
 
-def _check_permission(run: Run) -> None:
+def check_permission(run: Run) -> None:
     """The user must still have the permission, and must have confirmed a production database by its
     name.
     """

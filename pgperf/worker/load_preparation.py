@@ -18,7 +18,7 @@ from pgperf.runner.capture import statements
 from pgperf.runner.memory import MIB, RunMemory, start_bytes
 from pgperf.runner.plan import make_plan
 from pgperf.runs import query_access
-from pgperf.worker.execution import skipped_layers
+from pgperf.worker.execution import check_permission, skipped_layers
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,7 @@ def prepared(run: Run, skipped: list[LeftOut], near: Mapping[str, Route]) -> Ite
 
 def _check_permission(run: Run) -> None:
     """The owner has checked the same; a forged row must not make load here."""
-    if reason := permissions.refusal(run):
-        raise PreflightRefused(f"permission: {reason}")
+    check_permission(run)
     definition = Definition.from_json(run.definition)
     query_access.check((work.query for work in definition.workloads), permissions.requester(run))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import pgperf
 from pgperf.conf import get_settings
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, PgperfError, PreflightRefused
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two queries for an order.
 _IDLE_S = 0.1
+#: Clients are armed so long before their start at most: nobody looks after the run meanwhile.
+_ARMED_NS = 2_000_000_000
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
 _RETRY_SHARE = 2 / 3
 
@@ -55,7 +58,7 @@ def serve(row_id: int, worker: str, refusal: str = "") -> None:
 
     Without effect if another worker has the row, or if it was deleted.
     """
-    if not rows.ROWS.claim(row_id, worker, refusal) or refusal:
+    if not rows.claim(row_id, worker, refusal) or refusal:
         return
     logger.info("pgperf load host: taking part by row %s", row_id)
     with Lifeline(get_settings().STALE_SECONDS) as lifeline:
@@ -152,6 +155,7 @@ class _Share:
         self.prepared = self._run_long.enter_context(prepared(run, skipped, near))
         self._run_long.enter_context(idle.keep_awake(self.prepared.plan.definition.idle))
         return {
+            "pgperf": pgperf.__version__,
             "machine": state.load_host(),
             "kernel": platform.release(),
             "processors": self.host.cpus,
@@ -217,7 +221,8 @@ class _Share:
         if group is None:
             sleep_until(request.start_ns + request.lead_in_ns + request.window_ns)  # asks nobody meanwhile
             return host_slices.NOTHING
-        return host_slices.run(group, request, self.host)
+        sleep_until(request.start_ns - _ARMED_NS)
+        return host_slices.run(group, request, self.host if request.seq else None)  # 0: a pilot
 
     def _totals(self, _order: Any) -> tuple[dict[str, Any], bytes]:
         """What was counted since the clients are ready."""

@@ -77,6 +77,24 @@ def test_the_mean_time_is_that_of_lead_ins_and_windows_of_each_connection() -> N
     assert cpu_account([three])["mean_us_per_op"] == pytest.approx(300.0)
 
 
+def test_blocks_count_with_the_cpus_that_they_had() -> None:
+    """The last of three blocks ran on half of the CPUs: the load host of the others was lost."""
+    quiet = {
+        "host_ns": 30 * MS,
+        "client_ns": 20 * MS,
+        "server_ns": 0,
+        "pooler_ns": 0,
+        "iowait_ns": 0,
+        "steal_ns": 0,
+    }
+    both, one = ({"cpus": cpus, "role_cpus": {"clients": clients}} for cpus, clients in ((4, 3.0), (2, 1.5)))
+    found = cpu_account([*block(both, quiet), *block(both, quiet), *block(one, quiet)])
+    assert found["cpus"] == pytest.approx(10 / 3)
+    assert found["role_cpus"]["clients"] == pytest.approx(2.5)
+    assert found["share"]["clients"] == pytest.approx(60 / 1000)
+    assert sum(each or 0 for each in found["share"].values()) == pytest.approx(1)
+
+
 def test_waits_switches_and_the_busiest() -> None:
     found = cpu_account(block())
     assert (found["cpus"], found["source"]) == (2, "cgroup")

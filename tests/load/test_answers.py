@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pgperf
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
 from pgperf.load import answers
@@ -17,7 +18,7 @@ READY = protocol.encode(
 ).decode()
 COUNTS = {"user": 1, "system": 1, "voluntary": 1, "involuntary": 0}
 GENUINE: dict[Callable[[Any], Any], dict[str, Any]] = {
-    answers.begun: {"machine": "m", "kernel": "6", "processors": 2, "network_mbit": None},
+    answers.begun: {"pgperf": pgperf.__version__, "machine": "m", "kernel": "6", "processors": 2, "network_mbit": None},
     answers.started: {"ready": {"0": [READY]}, "op_s": {"0": 0.001}, "unlimited": ["no limit"]},
     answers.totals: {
         "counted": {
@@ -58,6 +59,7 @@ def test_a_forged_answer_is_read_or_refused(read: Callable[[Any], Any], data: An
 @pytest.mark.parametrize(
     ("read", "field", "value"),
     [
+        (answers.begun, "pgperf", None),
         (answers.begun, "processors", 0),
         (answers.begun, "machine", "m" * 301),
         (answers.started, "op_s", {"1": 0.1}),
@@ -73,6 +75,13 @@ def test_a_forged_answer_is_read_or_refused(read: Callable[[Any], Any], data: An
 def test_an_unfit_part_is_refused(read: Callable[[Any], Any], field: str, value: Any) -> None:
     with pytest.raises(ProtocolError):
         read({**GENUINE[read], field: value})
+
+
+def test_a_host_with_another_version_of_pgperf_takes_no_part() -> None:
+    with pytest.raises(
+        ProtocolError, match=r"pgperf 0\.0\.1 is installed there, and this is .*: install the same"
+    ):
+        answers.begun({**GENUINE[answers.begun], "pgperf": "0.0.1"})
 
 
 def test_a_late_host_says_so() -> None:

@@ -90,6 +90,18 @@ def perform_and(run: Run, act: Callable[[], object]) -> tuple[Run, float]:
     return ended, over - happened[0]
 
 
+class AfterADiagnosticSlice:
+    """Does something once, in the run's own thread, before the second one is ordered."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act: Callable[[], object] | None = act
+
+    def progress(self, _share: float, message: str) -> None:
+        if self.act and "diagnostic slice 1 of" in message:
+            act, self.act = self.act, None
+            act()
+
+
 def nothing_is_left(run: Run, load_hosts: dict[str, Part]) -> None:
     until(lambda: not any(map(clients, load_hosts.values())), 15, "no client is left")
     until(lambda: not backends(run), 15, "no session is left")
@@ -122,6 +134,21 @@ def kill_a_client(part: Part) -> None:
         return False
 
     until(killed, 60, "a client is killed")
+
+
+def kill_a_working_client(part: Part) -> None:
+    """One of the next block, within its slices: it has used CPU time since it began."""
+    before = {each.pid for each in clients(part)}
+
+    def killed() -> bool:
+        for each in clients(part):
+            with suppress(psutil.NoSuchProcess):
+                if each.pid not in before and sum(each.cpu_times()[:2]) > 0.5:
+                    each.kill()
+                    return True
+        return False
+
+    until(killed, 120, "a working client is killed")
 
 
 @pytest.mark.parametrize("victim", ["client", "pool child", "worker"])
@@ -166,6 +193,53 @@ def test_a_run_that_may_lose_hosts_goes_on_with_the_others(
     assert len({block.block for block in store.load_blocks(run)}) == 3
     assert all(block.slices for block in store.load_blocks(run))
     nothing_is_left(run, load_hosts)
+
+
+def test_a_host_that_is_left_may_be_in_the_middle_of_a_slice(
+    load_hosts: dict[str, Part], database: Database
+) -> None:
+    """The lost clients' sessions are ended; those of the others must not be ended under them."""
+    run, _seconds = perform_and(
+        ask(database, may_lose_hosts=True, rounds=3, slice_ms=3000),
+        lambda: kill_a_working_client(load_hosts["b"]),
+    )
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert list(run.environment["load_hosts"]["lost"]) == ["b"]
+    nothing_is_left(run, load_hosts)
+
+
+def test_a_block_whose_diagnostics_lost_a_host_is_measured_again(
+    load_hosts: dict[str, Part], database: Database
+) -> None:
+    """As a whole: its slices and its diagnostic slices are of the same hosts."""
+    asked = ask(database, may_lose_hosts=True, blocks=1, diagnostic_ms=100)
+    kill = AfterADiagnosticSlice(lambda: pool_child(load_hosts["b"]).kill())
+    run = execution.perform(asked.pk, "owner@here", kill)
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    for block in store.load_blocks(run):
+        assert [host["name"] for host in block.cpu_account["load_hosts"]] == ["a"]
+        assert block.diagnostics
+    nothing_is_left(run, load_hosts)
+
+
+def test_a_diagnostic_slice_that_a_host_got_too_late_is_taken_again(
+    load_hosts: dict[str, Part], database: Database
+) -> None:
+    """The host stands still for longer than the time between order and start, and is not dead."""
+    still: list[threading.Timer] = []
+
+    def suspend() -> None:
+        child = pool_child(load_hosts["b"])
+        child.suspend()
+        still.append(threading.Timer(1.5, child.resume))
+        still[0].start()
+
+    asked = ask(database, blocks=1, diagnostic_ms=100)
+    run = execution.perform(asked.pk, "owner@here", AfterADiagnosticSlice(suspend))
+    still[0].join()
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert run.environment["load_hosts"]["repeated"]
+    assert all(block.diagnostics for block in store.load_blocks(run))
 
 
 def test_a_cancel_reaches_all_hosts(load_hosts: dict[str, Part], database: Database) -> None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 
 from pgperf.load import rows
@@ -23,7 +24,7 @@ def run() -> Run:
 def taken(run: Run) -> int:
     row = rows.open_for(run, "a", QUEUE)
     assert row
-    assert rows.ROWS.claim(row, AGENT)
+    assert rows.claim(row, AGENT)
     return row
 
 
@@ -58,14 +59,35 @@ def test_there_is_no_sign_of_life_without_a_run(run: Run, taken: int) -> None:
 
 
 def test_silence_is_told_by_the_clock_of_the_database(taken: int) -> None:
-    assert not rows.is_silent(taken), "it has not come yet"
+    assert not rows.is_silent(taken), "it has come just now"
     rows.touch(taken, AGENT)
     assert not rows.is_silent(taken)
     LoadShare.objects.update(seen_at=timezone.now() - timedelta(minutes=5))
     assert rows.is_silent(taken)
 
 
+def test_a_host_that_has_not_come_yet_is_not_silent(run: Run) -> None:
+    row = rows.open_for(run, "a", QUEUE)
+    assert row
+    assert not rows.is_silent(row)
+
+
+def test_a_host_that_dies_before_its_first_order_is_silent_soon(run: Run) -> None:
+    row = rows.open_for(run, "a", QUEUE)
+    assert row
+    assert rows.claim(row, AGENT)
+    LoadShare.objects.update(seen_at=F("seen_at") - timedelta(minutes=5))
+    assert rows.is_silent(row)
+
+
 def test_a_host_says_why_it_cannot_go_on(taken: int) -> None:
     assert rows.refusal(taken) == ""
     rows.ROWS.refuse(taken, AGENT, "no layer")
     assert rows.refusal(taken) == "no layer"
+
+
+def test_an_order_that_is_longer_than_any_is_not_loaded(taken: int) -> None:
+    rows.ROWS.order(taken, {"end": True})
+    assert rows.ROWS.poll(taken, AGENT) == (1, {"end": True})
+    rows.ROWS.order(taken, {"end": "x" * (17 << 20)})
+    assert rows.ROWS.poll(taken, AGENT) is None

@@ -145,7 +145,7 @@ def test_files_have_a_row_for_each_search_and_for_each_step(run: Run) -> None:
     assert [(row["outcome"], row["rate"], row["slices"]) for row in searches] == [
         ("found", "890.0", "6"), ("disturbed", "", "6"), ("none_holds", "", "6"), ("all_hold", "", "6"),
     ]  # fmt: skip
-    assert searches[0]["schedule"] == "exponential"
+    assert (searches[0]["schedule"], searches[0]["hosts"]) == ("exponential", "0")
     assert len(steps) == 24
     assert (steps[3]["rate"], steps[3]["share"], steps[3]["over"], steps[3]["holds"]) == (
         "900",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core import protocol
-from pgperf.core.exceptions import ProtocolError
+from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
 from pgperf.runner import load_accounts, load_hosts
@@ -37,6 +37,13 @@ def recorded(*clients: list[int], first_ns: int = 0) -> Recorded:
         durations,
         [np.zeros((0, len(each)), dtype=np.uint64) for each in clients],
     )
+
+
+def open_loop(*lags: list[int]) -> Recorded:
+    """What clients with these lags recorded, all of them from the same intended start."""
+    durations = [np.array(each, dtype=np.uint64) + np.uint64(5) for each in lags]
+    phases = [np.array([each], dtype=np.uint64).reshape(1, -1) for each in lags]
+    return Recorded([reply(100, len(each))._replace(phases=["lag"]) for each in lags], durations, phases)
 
 
 class TestParts:
@@ -82,6 +89,33 @@ class TestSchedule:
         assert slow[1].request.start_ns - quick[1].request.start_ns == 2 * 10**9
 
 
+class TestLate:
+    def test_there_is_more_time_between_slices_too(self) -> None:
+        """Else a host that needs longer to collect a slice is late however early the order is."""
+        turns = TestSchedule().turns(2)
+        first, second = (turn.request.start_ns for turn in scheduled(turns, 0))
+        turns[0].group.hosted.later(LoadHostLate("late", "b"))  # type: ignore[attr-defined]
+        later, second_later = (turn.request.start_ns for turn in scheduled(turns, 0))
+        assert (second_later - later) - (second - first) == load_hosts._COLLECT_NS
+
+    def test_a_host_that_is_late_again_and_again_is_named(self) -> None:
+        """So the run can go on with the others, if it may."""
+        cohort, tried = HostedCohort(None), []  # type: ignore[arg-type]
+        group = HostedGroup(VARIANT, "app", cohort=cohort)
+
+        def late() -> None:
+            tried.append(cohort.lead_ns)
+            raise LoadHostLate("load host b: the order came after its start", "b")
+
+        with pytest.raises(
+            LoadHostFailed, match=r"load host b: an order reached it too late, 13 s"
+        ) as failed:
+            load_hosts.in_time(group, late)
+        assert failed.value.host == "b"
+        assert [later / earlier for earlier, later in pairwise(tried)] == [2.0] * (len(tried) - 1)
+        assert tried[-1] >= load_hosts._LEAD_MOST_NS
+
+
 class TestTogether:
     def test_two_hosts_share_one_window(self) -> None:
         """Both started at 0; what ended from 10 to 30 counts."""
@@ -121,3 +155,9 @@ class TestTogether:
         request = protocol.Slice(seq=1, start_ns=100)
         found = [HostSlice(recorded([1], [1], first_ns=at), {}) for at in (100, 130, 110)]
         assert load_hosts.skew_ns(request, found) == 30
+
+    def test_hosts_of_an_open_loop_differ_in_the_lag_of_their_first_operation(self) -> None:
+        """Each reports the intended start, which says nothing; one had nothing to do."""
+        request = protocol.Slice(seq=1, start_ns=100, rate=10.0, schedule="constant")
+        lagging = [[[70, 1], [50, 2]], [[90, 3], []], [[], []]]
+        assert load_hosts.skew_ns(request, [HostSlice(open_loop(*lags), {}) for lags in lagging]) == 40

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -65,6 +66,13 @@ def test_intervals_of_searches_contain_what_the_server_can_do(
         (one, other) for one, other in combinations(of, 2) if one.high < other.low or other.high < one.low
     ]
     assert len(apart) <= 0.03 * math.comb(len(of), 2)
+
+
+def test_searches_over_load_hosts_are_told_apart() -> None:
+    blocks = simulated_server.searched(server(5000.0, 1), 10.0)
+    away = [replace(block, variant=replace(block.variant, hosts=2)) for block in blocks]
+    both = searches(10.0, [*blocks, *away], {CLOSED: 5000.0, replace(CLOSED, hosts=2): 5000.0}, {})
+    assert [each.hosts for each in both] == [0, 2]
 
 
 def test_more_blocks_narrow_the_interval() -> None:

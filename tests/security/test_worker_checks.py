@@ -1,15 +1,18 @@
 """The worker repeats the checks of a request: group, production name and SQL."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 
-from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.exceptions import InvalidDefinition, PgperfError
+from pgperf.core.records import Route
 from pgperf.models import Benchmark, Database, Run, Target
 from pgperf.runs import state
 from pgperf.worker import execution
+from pgperf.worker.load_preparation import prepared
 from tests.factories import make_benchmark, make_database, make_run
 from tests.runner.builders import definition
 
@@ -65,6 +68,18 @@ def test_a_database_that_became_production_requires_its_name(
     run = performed(database, confirmed_name=typed)
     assert run.status == status
     assert ("its name was not confirmed" in run.error) == (status == "failed")
+
+
+@pytest.mark.parametrize(("typed", "refused"), [("", True), ("other", True), ("demo", False)])
+def test_a_load_host_asks_for_the_name_itself(database: Database, typed: str, refused: bool) -> None:
+    """A forged row must not make load on a production database."""
+    Database.objects.update(production=True)
+    run = make_run(Status.RUNNING, definition=definition(blocks=1).to_json(), confirmed_name=typed)
+    run.database = Database.objects.get()
+    route = Route("here", "localhost", 1, "none", "nobody", "")
+    expected = pytest.raises(PgperfError, match="its name was not confirmed") if refused else nullcontext()
+    with expected, prepared(run, [], {"here": route}) as found:
+        assert found.plan.variants
 
 
 def test_a_production_run_requires_the_name_at_every_entry_point(database: Database) -> None:

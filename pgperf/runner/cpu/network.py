@@ -1,5 +1,6 @@
 """How much a machine sends and receives, and how much its fastest interface could."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 _NET, _CLASS = Path("/proc/net/dev"), Path("/sys/class/net")
@@ -9,15 +10,34 @@ _RECEIVED, _SENT = 0, 8
 _LOOPBACK = "lo"
 
 
-def bytes_so_far(net: Path = _NET) -> int | None:
-    """The bytes of the direction that has more, over all interfaces to others; None if unknown."""
+#: The bytes that each interface to others has received and sent.
+Traffic = Mapping[str, tuple[int, int]]
+
+
+def so_far(net: Path = _NET) -> Traffic | None:
+    """Since the start of the machine; None if unknown."""
     try:
         rows = [line.partition(":") for line in net.read_text().splitlines() if ":" in line]
-        columns = [row.split() for name, _colon, row in rows if name.strip() != _LOOPBACK]
-        received, sent = (sum(int(each[at]) for each in columns) for at in (_RECEIVED, _SENT))
+        columns = {name.strip(): row.split() for name, _colon, row in rows}
+        return {
+            name: (int(each[_RECEIVED]), int(each[_SENT]))
+            for name, each in columns.items()
+            if name != _LOOPBACK
+        }
     except (OSError, ValueError, IndexError):
         return None
-    return max(received, sent)
+
+
+def bytes_between(before: Traffic | None, after: Traffic | None) -> int | None:
+    """What the busiest interface carried in the direction that had more; None if unknown.
+
+    Only one counts, because the same bytes pass several: a bond and its members, a network and its
+    VLANs, a bridge of containers.
+    """
+    if before is None or after is None:
+        return None
+    pairs = (zip(before[name], counts, strict=True) for name, counts in after.items() if name in before)
+    return max((max(0, now - then) for pair in pairs for then, now in pair), default=0)
 
 
 def speed_mbit(classes: Path = _CLASS) -> int | None:

@@ -65,6 +65,11 @@ class ClockOffset:
         drift = abs(last.ns - first.ns)
         return cls((first.ns + last.ns) // 2, max(first.error_ns, last.error_ns) + (drift + 1) // 2)
 
+    @staticmethod
+    def drift_ns(first: "ClockOffset", last: "ClockOffset") -> int:
+        """By how much the offset changed between two measurements, at least."""
+        return max(0, abs(last.ns - first.ns) - first.error_ns - last.error_ns)
+
     def then_back(self, other: Self) -> Self:
         """The offset from this clock to another one, whose offset to the third clock is `other`."""
         return type(self)(self.ns - other.ns, self.error_ns + other.error_ns)

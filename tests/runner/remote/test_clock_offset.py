@@ -42,6 +42,11 @@ def test_clocks_that_drift_apart_are_less_certain() -> None:
     assert ClockOffset.over(ClockOffset(1_000, 10), ClockOffset(2_000, 30)) == ClockOffset(1_500, 530)
 
 
+def test_only_what_the_errors_do_not_explain_is_sure_to_be_drift() -> None:
+    assert ClockOffset.drift_ns(ClockOffset(1_000, 30), ClockOffset(1_050, 30)) == 0
+    assert ClockOffset.drift_ns(ClockOffset(1_000, 30), ClockOffset(900, 30)) == 40
+
+
 def test_the_offset_between_two_clocks_through_the_third() -> None:
     ours, theirs = ClockOffset(7_000, 10), ClockOffset(-2_000, 5)
     assert ours.then_back(theirs) == ClockOffset(9_000, 15)

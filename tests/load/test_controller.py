@@ -1,0 +1,73 @@
+"""The owner's side of its load hosts, where one is awaited."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from pgperf.core import protocol
+from pgperf.core.exceptions import LoadHostFailed
+from pgperf.load import rows
+from pgperf.load.controller import COME_S, LoadHostController, _Host
+from pgperf.models import Run
+from pgperf.runner.host_slices import NOTHING, pack
+from pgperf.runs import database_clock
+from tests.database_outage import terminate_own_backend
+from tests.factories import make_run
+from tests.runner.builders import definition
+
+MS = 1_000_000
+AGENT, QUEUE = "load@a", "pgperf-load-a"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def host() -> _Host:
+    run = make_run(Run.Status.RUNNING, attempt=1)
+    row = rows.open_for(run, "a", QUEUE)
+    assert row
+    assert rows.claim(row, AGENT)
+    return _Host("a", row, QUEUE)
+
+
+def controller(*hosts: _Host) -> LoadHostController:
+    found = LoadHostController(Run.objects.get(), definition())
+    found._hosts.extend(hosts)
+    return found
+
+
+def answer(host: _Host, ahead_ns: int) -> None:
+    """As a host with nothing to do, whose clock is behind ours by that."""
+    lines, packed = pack([NOTHING])
+    own = database_clock.offset(rows.ROWS.all().filter(pk=host.row_id))
+    clock = replace(own, ns=own.ns + ahead_ns).to_json()
+    rows.ROWS.answer(host.row_id, AGENT, host.number, {"slices": lines, "clock": clock}, packed)
+
+
+def test_the_sites_database_may_restart_while_an_answer_is_awaited(host: _Host) -> None:
+    owner = controller()
+    terminate_own_backend()
+    owner._wait(time.monotonic() - COME_S - 1, 10 * COME_S, [host])
+
+
+@pytest.mark.parametrize("minutes", [0, 7])
+def test_a_clock_that_is_minutes_away_and_stays_so_takes_part(host: _Host, minutes: int) -> None:
+    own = database_clock.offset(rows.ROWS.all().filter(pk=host.row_id))
+    ahead_ns = minutes * 60 * 10**9
+    host.clock = replace(own, ns=own.ns + ahead_ns).then_back(own)
+    owner = controller(host)
+    owner.order([(0, protocol.Slice(seq=1, start_ns=10**12, window_ns=2000 * MS))])
+    answer(host, ahead_ns)
+    ((found,),) = owner.results(0)
+    assert found.recorded == NOTHING.recorded
+
+
+def test_a_host_whose_clock_drifts_within_a_round_is_refused(host: _Host) -> None:
+    own = database_clock.offset(rows.ROWS.all().filter(pk=host.row_id))
+    host.clock = own.then_back(own)
+    owner = controller(host)
+    owner.order([(0, protocol.Slice(seq=1, start_ns=10**12, window_ns=2000 * MS))])
+    answer(host, 500 * MS)
+    with pytest.raises(LoadHostFailed, match=r"load host a: its clock .* drifted apart by 4\d\d\.\d+ ms"):
+        owner.results(0)

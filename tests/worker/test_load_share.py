@@ -1,0 +1,40 @@
+"""A load host's side of a run, without a database."""
+
+import time
+
+from pgperf.core import protocol
+from pgperf.runner.client_process import while_waiting
+from pgperf.runner.cpu.accounting import BlockTotals
+from pgperf.worker.lifeline import Lifeline
+from pgperf.worker.load_share import _Share
+from tests.runner.test_client_group import groups_of
+
+SECOND = 1_000_000_000
+
+
+def test_it_looks_after_the_run_while_it_waits_for_a_slice() -> None:
+    """Between two slices of slow operations there may be more time than a silent host has."""
+    looked: list[int] = []
+    with groups_of(2) as (group, _control), while_waiting(lambda: looked.append(time.monotonic_ns())):
+        begin = time.monotonic_ns()
+        start = begin + 4 * SECOND
+        request = protocol.Slice(
+            seq=1, start_ns=start, lead_in_ops=1, lead_in_ns=1_000_000, window_ns=5_000_000
+        )
+        share = _Share(1, "load@a", Lifeline(60), groups={0: group})
+        found = share._slice(0, protocol.encode(request).decode())
+    assert len(found.recorded.replies) == 2
+    assert any(begin + SECOND // 2 < at < start for at in looked)
+
+
+def test_a_pilot_is_not_in_the_totals_of_a_block() -> None:
+    """Their operations are not in it either, by which the totals are divided."""
+    with groups_of(2) as (group, _control):
+        share = _Share(1, "load@a", Lifeline(60), groups={0: group})
+        for seq in (0, 1):
+            pilot = protocol.Slice(
+                seq=seq, start_ns=time.monotonic_ns() + SECOND // 2, lead_in_ops=1, count=3
+            )
+            found = share._slice(0, protocol.encode(pilot).decode())
+            assert [reply.ops for reply in found.recorded.replies] == [3, 3]
+            assert (group.totals.to_json() == BlockTotals().to_json()) is (seq == 0)

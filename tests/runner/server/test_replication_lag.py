@@ -71,6 +71,9 @@ def replication(
         psycopg.connect(**{**login, "port": port}) as second,
     ):
         Replication._await(primary, "SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'")
+        # The primary forgets a lag when the standby reports twice that it has caught up.
+        second.execute("ALTER SYSTEM SET wal_receiver_status_interval = '10min'")
+        second.execute("SELECT pg_reload_conf()")
         yield Replication(primary, second, routes["tcp"], replace(routes["tcp"], port=port))
 
 

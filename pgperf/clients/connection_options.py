@@ -163,14 +163,15 @@ def handling(key: str) -> Handling:
     return rule.handling if rule else Handling.KEPT
 
 
-def kept(options: Mapping[str, Any], mode: str, layer: str) -> dict[str, Any]:
-    """The OPTIONS that a client of that mode and layer uses.
+def kept(alias: str, options: Mapping[str, Any], mode: str, layer: str) -> dict[str, Any]:
+    """The OPTIONS of the alias that a client of that mode and layer uses.
 
     Raises InvalidDefinition if one is refused.
     """
     for key, value in options.items():
         if value and handling(key) == Handling.REFUSED:
-            raise InvalidDefinition(f"OPTIONS[{key!r}] of the alias: {_RULES_BY_KEY[key].reason}")
+            reason = _RULES_BY_KEY[key].reason
+            raise InvalidDefinition(f"OPTIONS[{key!r}] of the alias {alias!r}: {reason}")
     return {key: value for key, value in options.items() if _stays(key, value, mode, layer)}
 
 

@@ -93,7 +93,7 @@ def redirect(using: str, spec: protocol.Spec) -> tuple[Any, ...]:
     keywords = login(spec, driver.libpq_version())
     alias |= {name: keywords.pop(key) for name, key in _ADDRESS.items()}
     usable_options.check_kind(using, alias["OPTIONS"])
-    own = connection_options.kept(alias["OPTIONS"], spec.mode, spec.layer)
+    own = connection_options.kept(using, alias["OPTIONS"], spec.mode, spec.layer)
     session = " ".join(filter(None, (str(own.get("options", "")), keywords.pop("options"))))
     del keywords["client_encoding"]  # Django sets UTF8 itself
     if "require_auth" in own:

@@ -400,7 +400,7 @@ class TestDoctor:
         with pytest.raises(CommandError, match="1 problem found"):
             call_command("pgperf", "doctor", stdout=out)
         assert f"problem  {subject}" in out.getvalue()
-        assert "OPTIONS['replication'] of the alias: Django cannot" in out.getvalue()
+        assert "OPTIONS['replication'] of the alias 'default': Django cannot" in out.getvalue()
         assert "docs/your-queries.md lists" in out.getvalue()
 
     def test_a_web_server_is_not_taken_for_a_database(self, demo: Database, settings: Any) -> None:

@@ -95,23 +95,23 @@ def test_the_document_has_the_same_table() -> None:
 def test_a_key_is_handled_as_its_rule_says(key: str) -> None:
     options = {key: "scram-sha-256", "of_an_engine": 1}
     if connection_options.handling(key) == Handling.REFUSED:
-        with pytest.raises(InvalidDefinition, match=rf"^OPTIONS\['{key}'\] of the alias: "):
-            connection_options.kept(options, "extended", "django_orm")
+        with pytest.raises(InvalidDefinition, match=rf"^OPTIONS\['{key}'\] of the alias 'site': "):
+            connection_options.kept("site", options, "extended", "django_orm")
         return
-    kept = connection_options.kept(options, "extended", "django_orm")
+    kept = connection_options.kept("site", options, "extended", "django_orm")
     assert (key in kept) == (connection_options.handling(key) == Handling.KEPT)
     assert kept["of_an_engine"] == 1
 
 
 def test_a_refused_key_that_is_off_does_not_matter() -> None:
-    assert connection_options.kept({"async_": False, "replication": ""}, "simple", "django_orm") == {}
+    assert connection_options.kept("site", {"async_": False, "replication": ""}, "simple", "django_orm") == {}
 
 
 def test_factories_belong_to_the_sites_driver_and_to_mode_simple() -> None:
     options = {"cursor_factory": dict, "row_factory": tuple}
-    assert connection_options.kept(options, "simple", "django_orm") == options
-    assert connection_options.kept(options, "prepared", "django_orm") == {"row_factory": tuple}
-    assert connection_options.kept(options, "simple", "django_orm_psycopg2") == {}
+    assert connection_options.kept("site", options, "simple", "django_orm") == options
+    assert connection_options.kept("site", options, "prepared", "django_orm") == {"row_factory": tuple}
+    assert connection_options.kept("site", options, "simple", "django_orm_psycopg2") == {}
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,9 @@ def connected(
 
 def test_a_refused_option_is_named(route: Route, options: Any) -> None:
     options({"replication": "database"})
-    with pytest.raises(ClientFailed, match=r"OPTIONS\['replication'\] of the alias: Django cannot run"):
+    with pytest.raises(
+        ClientFailed, match=r"OPTIONS\['replication'\] of the alias 'default': Django cannot run"
+    ):
         site_connection.check(route, WORKLOAD, "pgperf-test")
 
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import RunConflict
-from pgperf.models import BlockResult, Run
+from pgperf.models import BlockResult, LoadShare, Run, Sampling
 from pgperf.runs import state
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,8 @@ def prune(*, dry_run: bool = False) -> Pruned:
         raise RunConflict(
             f"{under_way} is running, and pruning would disturb it: try again when it has ended"
         )
+    if not dry_run:
+        _delete_orders()
     settings, pruned = get_settings(), Pruned()
     old = _ended_before(settings.KEEP_RUNS_DAYS)
     pruned.runs = _ids(old) if dry_run else list(_delete_runs(old))
@@ -92,6 +94,12 @@ def _delete_blocks(ids: list[int]) -> int:
         unpinned = _runs().filter(pk__in=ids[at : at + BATCH], pinned=False)
         deleted += _blocks().filter(run__in=unpinned).delete()[0]
     return deleted
+
+
+def _delete_orders() -> None:
+    """Those rows of agents and load hosts that the owner of a run left behind when it was killed."""
+    for model in (Sampling, LoadShare):
+        model.objects.using(router.db_for_write(model)).exclude(run__status__in=state.ACTIVE).delete()
 
 
 def _ids(rows: QuerySet[Run]) -> list[int]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from pgperf import tasks
 from pgperf.core.exceptions import RunConflict
-from pgperf.models import BlockResult, ComparisonResult, Run, VariantResult
+from pgperf.models import BlockResult, ComparisonResult, LoadShare, Run, Sampling, VariantResult
 from pgperf.runs import retention
 from tests import factories
 
@@ -95,6 +95,18 @@ def test_a_lost_run_does_not_delay_pruning(settings: Any) -> None:
     tasks.prune()
     assert list(left()) == [dead.pk]
     assert not Run.objects.filter(pk=old.pk).exists()
+
+
+def test_what_a_killed_owner_left_to_other_hosts_is_deleted() -> None:
+    """A row may hold 64 MB. That of a queued run may be of an attempt that begins now."""
+    queued, lost = (factories.make_run(status) for status in (Run.Status.QUEUED, Run.Status.LOST))
+    for run in (queued, lost):
+        Sampling.objects.create(run=run, attempt=1)
+        LoadShare.objects.create(run=run, attempt=1, busy_queue=f"queue of {run.pk}")
+    retention.prune(dry_run=True)
+    assert (Sampling.objects.count(), LoadShare.objects.count()) == (2, 2)
+    retention.prune()
+    assert [row.run_id for row in (*Sampling.objects.all(), *LoadShare.objects.all())] == [queued.pk] * 2
 
 
 def test_several_batches_are_deleted(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,23 @@ ALIGNED = """() => {
     }
     return { words: [...found.words].sort(), numbers: [...found.numbers] };
 }"""
+#: The least contrast of a figure inside a segment with a colour of the same group of marks.
+CONTRAST = """() => {
+    const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+    const luminance = colour => {
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(part => part / 255)
+            .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const found = [...document.querySelectorAll(".inside")].map(group => {
+        const segments = group.closest("svg").querySelector(`.segment[style="${group.getAttribute("style")}"]`);
+        const [ink, ground] = [group, segments].map(each => luminance(getComputedStyle(each).fill));
+        return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+    });
+    return Math.min(...found);
+}"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -75,6 +92,7 @@ def test_charts_are_visible_and_nothing_is_asked_for(
     assert offline.locator("figure svg").count() >= 2
     assert offline.evaluate(EMPTY) == []
     assert offline.evaluate(CLIPPED) == []
+    assert offline.evaluate(CONTRAST) >= 4.5
     shade = [int(part) for part in offline.evaluate(BACKGROUND)[4:-1].split(",")]
     assert (sum(shade) < 100) == (scheme == "dark")
     for width in (1280, 800):

@@ -116,10 +116,15 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 @given(charts().filter(lambda chart: chart["kind"] != "area"))
-def test_a_colour_is_said_once_for_all_its_marks(chart: Chart) -> None:
-    styles = [found["style"] for _tag, found in Shapes(svg(chart, "")).found if found.get("style")]
+def test_a_colour_is_said_once_for_all_its_marks_and_once_for_their_figures(chart: Chart) -> None:
+    said = [
+        (found.get("class") == "inside", found["style"])
+        for _tag, found in Shapes(svg(chart, "")).found
+        if found.get("style")
+    ]
     parts = len(chart["series"]) if "series" in chart else len(set(map(str, chart["colours"])))
-    assert len(styles) <= parts
+    assert sum(not inside for inside, _style in said) <= parts
+    assert sum(inside for inside, _style in said) <= parts
 
 
 def test_an_element_without_content_closes_itself() -> None:

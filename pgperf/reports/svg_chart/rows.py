@@ -167,8 +167,9 @@ def _stack(frame: Frame) -> Iterator[str]:
     placed = list(_placed(frame))
     segments = ((series["colour"], _segment(frame, row, series, ends)) for row, series, ends in placed)
     yield from by_colour("tinted segment", segments)
-    texts = (_inside(frame, row, ends) for row, _series, ends in placed)
-    yield group(filter(None, texts), class_="inside", text_anchor="middle")
+    texts = ((series["colour"], _inside(frame, row, ends)) for row, series, ends in placed)
+    known = ((colour, text) for colour, text in texts if text)
+    yield group(by_colour("inside", known), text_anchor="middle")
 
 
 def _placed(frame: Frame) -> Iterator[tuple[int, Chart, Bounds]]:

@@ -57,7 +57,7 @@
         const [red, green, blue] = [1, 3, 5]
             .map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
             .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.2 ? "#000000" : "#ffffff";
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#000000" : "#ffffff";
     };
 
     pgperf.onThemeChange = function (callback) {

@@ -54,9 +54,11 @@ class Performer:
 
     def perform(self, case: dict[str, Any]) -> dict[str, Any]:
         draw = random.Random(f"{case['seed']}/{case['kind']}")
-        result = FaultResult("from the fault to the end of the run")
+        kind = KINDS[case["kind"]]
+        lasted = "how long the fault lasted, which the run survived"
+        result = FaultResult(lasted if kind.survives else "from the fault to the end of the run")
         for _ in range(case["count"]):
-            self._once(KINDS[case["kind"]], draw, result)
+            self._once(kind, draw, result)
         return {**case, "wrong": result.wrong, "took": result.took, "measured": result.measured}
 
     def ask(self, blocks: int) -> Run:
@@ -78,7 +80,7 @@ class Performer:
                 )
             else:
                 await_end(run, _OVER_WITHIN_S)
-        result.took.append(time.monotonic() - begin)
+            result.took.append(time.monotonic() - begin)
         self._judge(kind, run, result)
         self._recover(result)
 

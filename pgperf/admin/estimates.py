@@ -20,19 +20,20 @@ _WORDS = {"name", "title", "description", "groups", "restricted"}
 
 
 def estimate_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
-    """GET with the fields of the form of a benchmark; with `kind`, of *Measure a query of mine*.
+    """POST with the fields of the form of a benchmark; with `kind`, of *Measure a query of mine*.
 
-    403 without the permission to add or change a benchmark.
+    Nothing is stored. A query's text and values would be in the log of a web server after a GET, and
+    too long for some. 403 without the permission to add or change a benchmark.
     """
     if not (page.has_add_permission(request) or page.has_change_permission(request)):
         raise PermissionDenied
-    if request.method not in ("GET", "HEAD"):
-        return HttpResponseNotAllowed(["GET"])
-    name = request.GET.get("kind", "")
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    name = request.POST.get("kind", "")
     if name in KINDS:
-        found = estimate_of(Measured(request.user, name, KINDS[name], request.GET, is_sent=True))
+        found = estimate_of(Measured(request.user, name, KINDS[name], request.POST, is_sent=True))
     else:
-        form = page.get_form(request)(request.GET)
+        form = page.get_form(request)(request.POST)
         form.is_valid()  # fills its instance
         found = _estimate(form, form.cleaned_data.get("workloads", []), request.user)
     return JsonResponse(found)

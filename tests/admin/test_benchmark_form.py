@@ -121,7 +121,7 @@ def test_the_route_of_a_new_benchmark_is_direct_and_of_a_database_that_the_user_
 def estimate(client: Client, **fields: Any) -> dict[str, Any]:
     """What the page asks for while a user fills in the form, without a name."""
     given = {**offered(client), "title": "", **fields}
-    answer = client.get(reverse("admin:pgperf_benchmark_estimate"), given)
+    answer = client.post(reverse("admin:pgperf_benchmark_estimate"), given)
     assert "no-store" in answer["Cache-Control"]
     return dict(answer.json())
 

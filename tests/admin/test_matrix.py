@@ -126,7 +126,7 @@ PAGES: dict[str, Page] = {
     "pgperf_benchmark_statements": Page(
         None, ASKS, row=True, reaches_method=ASKS, data=lambda: {"database": Database.objects.get().pk}
     ),
-    "pgperf_benchmark_estimate": Page(DEFINES, None, reaches_method=DEFINES),
+    "pgperf_benchmark_estimate": Page(None, DEFINES, reaches_method=DEFINES),
     "pgperf_benchmark_clone": Page(None, DEFINES, row=True, reaches_method=DEFINES),
     "pgperf_benchmark_runs": Page(VIEWS, None, row=True),
     "pgperf_benchmark_runs_download": Page(EXPORTS, None, row=True, more=("history.csv",)),

@@ -115,7 +115,7 @@ def test_a_user_who_goes_away_leaves_nothing_behind(
     assert page.context["estimate"]["variants"] > 1
     assert inline_parts(page.content.decode()) == []
     estimate = reverse("admin:pgperf_benchmark_estimate")
-    found = admin_page.get(estimate, filled(admin_page, kind)).json()
+    found = admin_page.post(estimate, filled(admin_page, kind)).json()
     assert found == page.context["estimate"]
     assert counts() == before
 
@@ -255,6 +255,6 @@ def test_an_unknown_kind_shows_the_first_page(admin_page: Client, database: Data
 def test_the_estimate_follows_what_is_still_missing(admin_page: Client, database: Database) -> None:
     """A query that is half typed has an estimate, as its layers and routes are known."""
     data = filled(admin_page, "callable", args="[[")
-    found = admin_page.get(reverse("admin:pgperf_benchmark_estimate"), data).json()
+    found = admin_page.post(reverse("admin:pgperf_benchmark_estimate"), data).json()
     assert not found["problem"]
     assert json.dumps(found["layers"])

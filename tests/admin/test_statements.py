@@ -133,6 +133,6 @@ def test_a_restricted_database_restricts_the_workload(admin_page: Client, databa
 
 def test_the_estimate_needs_no_values(admin_page: Client, database: Database) -> None:
     data = filled(admin_page, database)
-    found = admin_page.get(reverse("admin:pgperf_benchmark_estimate"), data).json()
+    found = admin_page.post(reverse("admin:pgperf_benchmark_estimate"), data).json()
     assert found == admin_page.get(address(database)).context["estimate"]
     assert not found["problem"], json.dumps(found)

@@ -55,6 +55,17 @@ def test_a_usual_benchmark_is_named_and_saved_on_one_screen(page: Page) -> None:
     assert Benchmark.objects.get(name="own").routes == ["socket"]
 
 
+def test_what_is_typed_is_in_no_address(page: Page) -> None:
+    """Web servers keep addresses in their logs, and refuse long ones."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
+    page.goto(ADD)
+    expect(page.locator("#pgperf-estimate")).to_be_visible()
+    estimates = [each for each in asked if "/estimate/" in each]
+    assert estimates
+    assert all(each.startswith("POST ") and "?" not in each for each in estimates)
+
+
 def test_routes_and_estimate_follow_the_form(page: Page) -> None:
     factories.make_worker()
     factories.make_database()

@@ -193,7 +193,7 @@ def test_an_estimate_is_answered_in_json(
     benchmark = reverse("admin:pgperf_benchmark_change", args=[Benchmark.objects.order_by("pk")[0].pk])
     fields = measure_form(site, kind) if kind else form(site.get(benchmark).content.decode(), "name")
     with undone():
-        answer = site.get(reverse("admin:pgperf_benchmark_estimate"), changed(fields, changes))
+        answer = site.post(reverse("admin:pgperf_benchmark_estimate"), changed(fields, changes))
         assert answer.status_code == 200
         assert isinstance(answer.json(), dict)
 
@@ -202,7 +202,7 @@ def test_every_view_that_takes_a_post_is_fuzzed(site: Client) -> None:
     """Those of imports and exports in test_imports.py, a list's actions below."""
     elsewhere = ("_changelist", "_import", "_export", "_history", "_download")
     own = {f"{model}_{act}" for model in MODELS for act in ("add", "change")}
-    fuzzed_here = {*own, *SMALL_FORMS, "benchmark_run", "benchmark_measure"}
+    fuzzed_here = {*own, *SMALL_FORMS, "benchmark_run", "benchmark_measure", "benchmark_estimate"}
     assert {name for name in posted(site) if not name.endswith(elsewhere)} == fuzzed_here
 
 

@@ -42,7 +42,7 @@
     function fields(form) {
         const given = new URLSearchParams();
         for (const [name, value] of new FormData(form)) {
-            const known = typeof value === "string" && name !== "csrfmiddlewaretoken" && name !== "description";
+            const known = typeof value === "string" && name !== "description";
             if (known && value !== "") {
                 given.append(name, value);
             }
@@ -56,9 +56,9 @@
 
         async function ask() {
             const own = (asked += 1);
-            const address = estimate.dataset.url + "?" + fields(form);
+            const sent = {method: "POST", body: fields(form), headers: {Accept: "application/json"}, redirect: "error"};
             try {
-                const reply = await fetch(address, {headers: {Accept: "application/json"}, redirect: "error"});
+                const reply = await fetch(estimate.dataset.url, sent);
                 const found = reply.ok ? await reply.json() : null;
                 if (own === asked && found) {
                     estimate.textContent = found.text;

@@ -16,16 +16,18 @@ from pgperf.models import Database
 from pgperf.runs import statement_lists
 
 _MOST_VALUES = 200
+_MOST_CHARACTERS = 20_000
 
 
 class StatementValues(forms.Form):
     """A statement with `$1`, and a value for each placeholder."""
 
-    numbered = forms.CharField(label=_("Statement"), widget=forms.HiddenInput, max_length=20_000)
+    numbered = forms.CharField(label=_("Statement"), widget=forms.HiddenInput, max_length=_MOST_CHARACTERS)
 
     def __init__(self, numbered: str, data: Any = None) -> None:
         super().__init__(data, initial={"numbered": numbered})
-        self.sql, self._order = sql_numbered.placeholders(numbered)
+        # The field refuses a longer one; parting it would take seconds first.
+        self.sql, self._order = sql_numbered.placeholders(numbered[: _MOST_CHARACTERS + 1])
         for number in sorted(set(self._order))[:_MOST_VALUES]:
             self.fields[_field(number)] = forms.CharField(
                 label=f"${number}",

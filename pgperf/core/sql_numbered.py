@@ -57,7 +57,8 @@ def typed_value(text: str) -> str | int | float | bool | None:
 
 
 def _number(token: Token) -> int:
-    return int(token.text[1:])
+    """Of a forged text its first nine digits: no server has so many parameters."""
+    return int(token.text[1:10])
 
 
 def _masked(token: Token, numbers: Iterator[int]) -> str:

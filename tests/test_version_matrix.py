@@ -6,36 +6,19 @@ import pytest
 
 from tests import matrix
 
-WHOLE, OTHER = matrix.WHOLE[0], "3.13/5.2"
 
-
-def test_each_test_runs_in_each_whole_pair_or_is_named() -> None:
+def test_each_test_runs_in_each_pair_or_is_named() -> None:
     tests = {str(path.relative_to(matrix.ROOT)) for path in (matrix.ROOT / "tests").rglob("test_*.py")}
     named = [_within(each, tests) for each in (*matrix.PYTHON, *matrix.LEFT_OUT)]
     assert sum(map(len, named)) == len(set().union(*named))
-    assert set(matrix.django_tests(WHOLE)) == tests - set().union(*named) | set(matrix.STANDING_FOR)
-
-
-def test_the_other_pairs_do_without_what_is_named() -> None:
-    tests = set(matrix.django_tests(WHOLE))
-    named = set().union(*(_within(each, tests) for each in matrix.ONLY_WHOLE))
-    assert set(matrix.django_tests(OTHER)) == tests - named
-    assert not named & set(matrix.STANDING_FOR)
-
-
-def test_whole_pairs_have_each_python_and_each_django() -> None:
-    pythons, djangos = zip(*(pair.split("/") for pair in matrix.WHOLE), strict=True)
-    assert set(pythons) == set(matrix.PYTHONS)
-    assert set(djangos) == set(matrix.DJANGOS)
+    assert set(matrix.django_tests()) == tests - set().union(*named) | set(matrix.STANDING_FOR)
 
 
 def _within(folder: str, tests: set[str]) -> set[str]:
     return {test for test in tests if Path(test).is_relative_to(folder)}
 
 
-@pytest.mark.parametrize(
-    "named", [*matrix.PYTHON, *matrix.LEFT_OUT, *matrix.ONLY_WHOLE, *matrix.STANDING_FOR]
-)
+@pytest.mark.parametrize("named", [*matrix.PYTHON, *matrix.LEFT_OUT, *matrix.STANDING_FOR])
 def test_what_is_named_exists(named: str) -> None:
     assert (matrix.ROOT / named).exists()
 

@@ -4,7 +4,7 @@ each database, with hints.
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -62,7 +62,7 @@ class CheckResult:
 def run(out: OutputWrapper) -> None:
     """Print every finding. Raises CommandError if there are problems."""
     problems = 0
-    for check in WITHOUT_SITE_DATABASE if _unusable_options() else CHECKS:
+    for check in _checks():
         for finding in check():
             out.write(str(finding))
             problems += finding.mark == "problem"
@@ -85,9 +85,6 @@ def installation() -> Iterator[CheckResult]:
 def tables() -> Iterator[CheckResult]:
     """The site's own database, which stores the runs."""
     alias = router.db_for_write(Run)
-    if unusable := _unusable_options():
-        yield CheckResult("problem", "tables", unusable)
-        return
     try:
         executor = MigrationExecutor(connections[alias])
         missing = executor.migration_plan(
@@ -102,16 +99,6 @@ def tables() -> Iterator[CheckResult]:
         )
     else:
         yield CheckResult("ok", "tables", f"up to date in alias {alias!r}")
-
-
-def _unusable_options() -> str:
-    """Which OPTIONS let no query reach the site's own database; "" if there are none."""
-    connection = connections[router.db_for_write(Run)]
-    try:
-        usable_options.check(connection, connection.settings_dict["OPTIONS"])
-    except UnusableOptions as error:
-        return str(error)
-    return ""
 
 
 def machine() -> Iterator[CheckResult]:
@@ -270,7 +257,17 @@ CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (
     load_hosts,
     targets,
 )
-WITHOUT_SITE_DATABASE = (installation, tables, machine, client_pythons, celery)
+
+
+def _checks() -> Sequence[Callable[[], Iterable[CheckResult]]]:
+    """All; without those of the site's database where its OPTIONS let no query reach it."""
+    connection = connections[router.db_for_write(Run)]
+    try:
+        usable_options.check(connection, connection.settings_dict["OPTIONS"])
+    except UnusableOptions as error:
+        problem = CheckResult("problem", "tables", str(error))
+        return installation, lambda: [problem], machine, client_pythons, celery
+    return CHECKS
 
 
 def _database(database: Database) -> Iterator[CheckResult]:

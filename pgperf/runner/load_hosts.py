@@ -167,7 +167,8 @@ class HostedCohort:
 
     def later(self, late: LoadHostLate) -> None:
         """Give the next order more time, before its first slice and between slices: a host may be late
-        because it collects the slice before. Raises LoadHostFailed for a host that had enough."""
+        because it collects the slice before. Raises LoadHostFailed for a host that had enough.
+        """
         if self.lead_ns >= _LEAD_MOST_NS:
             had = f"{self.lead_ns / 1e9:.0f} s"
             raise LoadHostFailed(

@@ -34,9 +34,9 @@ from pgperf.transfer.files import FORMATS  # noqa: E402
 
 #: URLs that answer no GET: they accept only POST, need two runs, or no user may add such a row.
 SHUT = {
-    "pgperf_benchmark_clone", "pgperf_benchmark_statements", "pgperf_run_add", "pgperf_run_benchmark",
-    "pgperf_run_cancel", "pgperf_run_comparison_file", "pgperf_run_notes", "pgperf_run_pin",
-    "pgperf_worker_add", "pgperf_pause_add",
+    "pgperf_benchmark_clone", "pgperf_benchmark_estimate", "pgperf_benchmark_statements",
+    "pgperf_run_add", "pgperf_run_benchmark", "pgperf_run_cancel", "pgperf_run_comparison_file",
+    "pgperf_run_notes", "pgperf_run_pin", "pgperf_worker_add", "pgperf_pause_add",
 }  # fmt: skip
 
 
@@ -95,6 +95,7 @@ client = Client(raise_request_exception=True)
 client.force_login(get_user_model()._default_manager.get())
 for address in pages(run):
     open_page("get", address)
+open_page("post", reverse("ops:pgperf_benchmark_estimate"))
 for model, kind in product(("benchmark", "database", "workload"), FORMATS):
     address = reverse(f"ops:pgperf_{model}_export")
     if "Content-Disposition" not in open_page("post", address, format=kind, chosen=""):

@@ -3,11 +3,12 @@ command line.
 
     python -m soak.fuzz_python [--quick] [--cases 640] [--seed 1] [-k WORDS]
 
-The program runs the property tests in tests/fuzz/ with many inputs, drawn from the seed, in a
-separate stack. `--cases` is the number of inputs of a property of weight 1; the default gives more
-than 20,000 inputs for wire, forms and imports together. The bar: that number of inputs, and no
-input that takes more than 2 s of CPU time or 200 MB, or causes a status 500, a traceback, or
-anything else that a property forbids. `--quick`: a tenth of the inputs.
+The program runs the property tests in tests/fuzz/ with many inputs, drawn from the seed. It uses
+one process per processor, each with its own stack. `--cases` is the number of inputs of a property
+of weight 1; the default gives more than 20,000 inputs for wire, forms and imports together. The
+bar: that number of inputs, and no input that takes more than 2 s of CPU time or 200 MB, or causes a
+status 500, a traceback, or anything else that a property forbids.
+`--quick`: a tenth of the inputs.
 """
 
 import argparse
@@ -32,18 +33,24 @@ def main() -> int:
     options = _options()
     cases = options.cases // 10 if options.quick else options.cases
     with tempfile.TemporaryDirectory(prefix="pgperf-fuzz-") as folder:
-        counts = Path(folder) / "counts"
         words = [f"--hypothesis-seed={options.seed}", *(["-k", options.only] if options.only else [])]
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "tests/fuzz", "-q", "--no-header", "-p", "no:cacheprovider", *words],
-            cwd=ROOT, env={**os.environ, "FUZZ_CASES": str(cases), "FUZZ_COUNTS": str(counts)}, check=False,
+            [sys.executable, "-m", "pytest", "tests/fuzz", "-q", "--no-header", "-p", "no:cacheprovider",
+             "-n", "logical", "--dist", "worksteal", *words],
+            cwd=ROOT, env={**os.environ, "FUZZ_CASES": str(cases), "FUZZ_COUNTS": folder}, check=False,
         )  # fmt: skip
-        found = json.loads(counts.read_text()) if counts.exists() else {}
+        found = _together([json.loads(path.read_text()) for path in Path(folder).glob("*.json")])
     _table(found, options.seed)
     enough = options.quick or bool(options.only) or _counted(found) >= MIN_INPUTS
     passed = done.returncode == 0 and bool(found) and enough
     print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
     return 0 if passed else 1
+
+
+def _together(processes: Sequence[Areas]) -> Areas:
+    """The areas of all test processes."""
+    names = sorted({name for areas in processes for name in areas})
+    return {name: _total([areas[name] for areas in processes if name in areas]) for name in names}
 
 
 def _counted(found: Areas) -> int:

@@ -1,7 +1,8 @@
 """The number of inputs of a property: few in tests, thousands in `python -m soak.fuzz_python`.
 
-FUZZ_CASES is the number of inputs of a property of weight 1, FUZZ_COUNTS the file that gets the
-count of each area and its costliest input. Each input has a bar of CPU time and memory.
+FUZZ_CASES is the number of inputs of a property of weight 1, FUZZ_COUNTS the directory where each
+test process leaves the count of each area and its costliest input. Each input has a bar of CPU time
+and memory.
 """
 
 import json
@@ -57,7 +58,7 @@ def fuzzed(
 
 
 def keep_counts() -> None:
-    """At the end of a campaign."""
-    if path := os.environ.get("FUZZ_COUNTS"):
+    """At the end of a campaign, in each of its test processes."""
+    if folder := os.environ.get("FUZZ_COUNTS"):
         areas = {area: {"inputs": count, **asdict(worst.get(area, Cost()))} for area, count in counts.items()}
-        Path(path).write_text(json.dumps(areas))
+        (Path(folder) / f"{os.getpid()}.json").write_text(json.dumps(areas))

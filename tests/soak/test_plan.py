@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soak import __main__ as campaigns
-from soak import fault_cases, faults, kills, load_host_cases, load_hosts, outage_cases, outages
+from soak import fault_cases, faults, fuzz_python, kills, load_host_cases, load_hosts, outage_cases, outages
 from soak.fault_cases import FaultResult
 from soak.kill_case import REASONS, Observation, violations
 
@@ -94,3 +94,12 @@ def test_the_table_has_a_line_for_each_victim() -> None:
 @pytest.mark.parametrize("campaign", campaigns.CAMPAIGNS.values(), ids=list(campaigns.CAMPAIGNS))
 def test_the_program_of_every_campaign_exists(campaign: campaigns.Campaign) -> None:
     assert Path(campaigns.ROOT, *campaign.program.split(".")).with_suffix(".py").exists()
+
+
+def test_the_areas_of_all_fuzzing_processes_are_counted_together() -> None:
+    first = {"wire": {"inputs": 3, "cpu_s": 0.5, "mb": 1.0}, "forms": {"inputs": 2, "cpu_s": 1.0, "mb": 9.0}}
+    second = {"wire": {"inputs": 4, "cpu_s": 0.2, "mb": 7.0}}
+    assert fuzz_python._together([first, second, {}]) == {
+        "wire": {"inputs": 7, "cpu_s": 0.5, "mb": 7.0},
+        "forms": {"inputs": 2, "cpu_s": 1.0, "mb": 9.0},
+    }

@@ -4,7 +4,7 @@ can be paired.
 Each run keeps of each variant one value per block (`levels`): the centre of its log times, and the
 centre of its distances to the libpq beside it, which were paired inside the run. The second kind
 cancels whatever made the whole machine faster or slower on that day; the first does not.
-`docs/method.md` says what each may be taken for.
+`docs/method.md` says what each may be taken for, and when a disturbance leaves a difference undecided.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 
 from pgperf.analysis import student_t
 from pgperf.analysis.fit import Fit
-from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, MARGIN, IntervalAt, Outcome, classify
+from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, INCONCLUSIVE, MARGIN, IntervalAt, Outcome, classify
 from pgperf.analysis.paired_comparisons import PairedDifference
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, standard_error
@@ -38,7 +38,8 @@ class Level:
 
     `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the
     difference in µs. `us` and `base_us` are the times of the run's pages, None in a run of an
-    earlier version.
+    earlier version. `disturbed` and `base_disturbed`: the most of its time that others took, where the
+    measurement was much disturbed; they are not stored with the level.
     """
 
     variant: Variant
@@ -48,6 +49,8 @@ class Level:
     us_over: Values = ()
     us: float | None = None
     base_us: float | None = None
+    disturbed: float = 0.0
+    base_disturbed: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         values = {name: list(map(list, getattr(self, name))) for name in ("log_us", "log_over", "us_over")}
@@ -62,6 +65,23 @@ class Level:
         }
         values |= {name: _time(data.get(name)) for name in ("us", "base_us")}
         return cls(Variant(**data["variant"]), base_layer=data["base_layer"], **values)
+
+    @property
+    def base(self) -> Variant | None:
+        return replace(self.variant, layer=self.base_layer) if self.base_layer else None
+
+    def with_disturbances(self, shares: Mapping[str, float]) -> Self:
+        """`shares`: the most that others took, by the labels of the run's much disturbed variants."""
+        base = self.base
+        return replace(
+            self,
+            disturbed=shares.get(self.variant.label, 0.0),
+            base_disturbed=shares.get(base.label, 0.0) if base else 0.0,
+        )
+
+    def left(self, measure: str) -> tuple[float, float]:
+        """The least that stays of the time, and of the base's, without what others took."""
+        return max(0.0, 1 - self.disturbed), 1.0 if measure == TIME else max(0.0, 1 - self.base_disturbed)
 
     def shown(self, measure: str) -> float:
         """What the run's pages show: µs per operation for TIME, times the base's for OVER."""
@@ -88,7 +108,9 @@ class Change:
 
     `before` and `after` are µs per operation for TIME and times the base's for OVER; `delta` is in
     µs: of the time for TIME, of what the variant takes more than its base for OVER. `blocks` counts
-    both runs'.
+    both runs'. `least` and `most`: the ends of the ratio's interval, if what others took in a much
+    disturbed measurement is taken off; None where the interval has no end. A difference that they do
+    not show is inconclusive, and `is_doubted`.
     """
 
     variant: Variant
@@ -101,11 +123,13 @@ class Change:
     outcome: str
     mde: float | None
     blocks: tuple[int, int]
+    least: float | None = None
+    most: float | None = None
+    is_doubted: bool = False
 
     def is_worse_by(self, share: float) -> bool:
         """Does it differ, and surely take more than `share` (0.05 for 5 %) longer?"""
-        low = self.ratio.low
-        return self.outcome == DIFFERS and low is not None and low > 1 + share
+        return self.outcome == DIFFERS and self.least is not None and self.least > 1 + share
 
     def may_be_worse_by(self, share: float) -> bool:
         """May it take more than `share` longer, and more than what counts as equal, although it is not
@@ -177,18 +201,34 @@ def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]
 def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Outcome) -> Change:
     one, other = pair
     delta = _difference(_us(other, measure), _us(one, measure), CONFIDENCE)
+    ratio = log.exp()
+    least, most = _undisturbed(ratio, one.left(measure), other.left(measure))
+    is_doubted = outcome.word == DIFFERS and least is not None and most is not None and least <= 1 <= most
     return Change(
         variant=other.variant,
         measure=measure,
-        base=replace(other.variant, layer=other.base_layer) if measure == OVER else None,
+        base=other.base if measure == OVER else None,
         before=one.shown(measure),
         after=other.shown(measure),
-        ratio=log.exp(),
+        ratio=ratio,
         delta=delta.moved_to(other.shown_us(measure) - one.shown_us(measure)),
-        outcome=outcome.word,
+        outcome=INCONCLUSIVE if is_doubted else outcome.word,
         mde=outcome.mde,
         blocks=(len(_logs(one, measure)[0]), len(_logs(other, measure)[0])),
+        least=least,
+        most=most,
+        is_doubted=is_doubted,
     )
+
+
+def _undisturbed(
+    ratio: Estimate, before: tuple[float, float], after: tuple[float, float]
+) -> tuple[float | None, float | None]:
+    """The ends of the interval, moved out by the most that others may have taken on either side."""
+    least = None if ratio.low is None else ratio.low * after[0] * before[1]
+    share = before[0] * after[1]
+    most = None if ratio.high is None else ratio.high / share if share else math.inf
+    return least, most
 
 
 def _interval_at(before: Level, after: Level, measure: str) -> IntervalAt:

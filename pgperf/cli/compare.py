@@ -24,6 +24,11 @@ from pgperf.reports.table import Table
 
 #: Exit codes of --fail-on. 2 is the argument parser's own.
 WORSE, UNDECIDED = 1, 3
+#: By whether a disturbance may explain a difference.
+_REMEDIES = {
+    False: "A longer run narrows the interval.",
+    True: "Other processes may explain it: measure again when the machine is quieter.",
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -122,9 +127,9 @@ def _judge(comparisons: Sequence[RunComparison], fail_on: float) -> None:
     if worse := [change for found in comparisons for change in found.worse_by(fail_on)]:
         raise CommandError(f"Worse by more than {limit}: {_names(worse)}.", returncode=WORSE)
     if undecided := [change for found in comparisons for change in found.undecided_by(fail_on)]:
+        remedy = _REMEDIES[any(change.is_doubted for change in undecided)]
         raise CommandError(
-            f"Undecided, may be worse by more than {limit}: {_names(undecided)}."
-            " A longer run narrows the interval.",
+            f"Undecided, may be worse by more than {limit}: {_names(undecided)}. {remedy}",
             returncode=UNDECIDED,
         )
 
@@ -148,6 +153,7 @@ def report(found: RunComparison) -> str:
 
 def _parts(found: RunComparison) -> Iterator[str | Table]:
     yield f"{found.after} over {found.before}"
+    yield from found.disturbances
     yield from filter(None, [found.server_settings, found.warnings])
     yield from found.tables
     yield found.note if found.of(TIME) else ""

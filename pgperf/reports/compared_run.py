@@ -1,15 +1,16 @@
 """One side of a comparison of two runs: a stored run, or a kept JSON export of one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
 
+from pgperf.analysis.grade import GradeWord
 from pgperf.analysis.run_comparison import Level
 from pgperf.core.exceptions import NothingToCompare
-from pgperf.models import Run
+from pgperf.models import Run, VariantResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +22,23 @@ class ComparedRun:
     run: Run
     levels: list[Level]
 
+    @property
+    def disturbed(self) -> float:
+        """The most that others took of the time of a much disturbed variant; 0: none was."""
+        return max((level.disturbed for level in self.levels), default=0.0)
+
 
 def stored(run: Run) -> ComparedRun:
-    return ComparedRun(run, [Level.from_json(level) for level in run.summary.get("levels", [])])
+    return all_stored([run])[0]
+
+
+def all_stored(runs: Sequence[Run]) -> list[ComparedRun]:
+    """The sides of these runs, in their order."""
+    poor = VariantResult.objects.filter(run__in=runs, verdict__grade__word=GradeWord.POOR)
+    shares: dict[int, dict[str, float]] = {}
+    for run_id, label, share in poor.values_list("run", "label", "verdict__grade__share"):
+        shares.setdefault(run_id, {})[label] = share
+    return [_side(run, run.summary.get("levels", []), shares.get(run.pk, {})) for run in runs]
 
 
 def previous(candidates: QuerySet[Run], run: Run) -> Run | None:
@@ -38,14 +53,25 @@ def exported(data: Any) -> ComparedRun:
     Raises NothingToCompare if it is something else, or an export of an earlier version.
     """
     try:
-        run = _run(data["run"])
-        levels = [Level.from_json(level) for level in data["levels"]]
+        return _side(_run(data["run"]), data["levels"], _shares(data["variants"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise NothingToCompare(
             "baseline: the file is not the JSON export of a run by this version of pgperf"
             f" ({type(error).__name__}: {str(error)[:60]}); write it with pgperf export RUN --format json"
         ) from error
-    return ComparedRun(run, levels)
+
+
+def _side(run: Run, levels: Iterable[Mapping[str, Any]], shares: Mapping[str, float]) -> ComparedRun:
+    known = {label: float(share) for label, share in shares.items() if share is not None}
+    return ComparedRun(run, [Level.from_json(level).with_disturbances(known) for level in levels])
+
+
+def _shares(variants: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The most that others took of the time of each much disturbed variant; an export has the grades
+    in its verdicts.
+    """
+    grades = {each["label"]: (each.get("verdict") or {}).get("grade") or {} for each in variants}
+    return {label: grade["share"] for label, grade in grades.items() if grade.get("word") == GradeWord.POOR}
 
 
 def _run(data: Mapping[str, Any]) -> Run:

@@ -17,7 +17,7 @@ from pgperf.core.records import with_workloads
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.compared_run import ComparedRun, stored
+from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import colour, layer_title, variant_lines, variant_title
 from pgperf.reports.run_json import TERMINAL
@@ -50,6 +50,7 @@ class RunComparison:
     settings: Sequence[Difference]
     only_before: Sequence[str]
     only_after: Sequence[str]
+    disturbances: Sequence[str] = ()  # a sentence for each run that was much disturbed
 
     @property
     def same_definition(self) -> bool:
@@ -108,6 +109,14 @@ class RunComparison:
         return settings_table(self.settings, str(self.before), str(self.after)) if self.settings else None
 
     @property
+    def lengths(self) -> str:
+        """That one run is a quick one; "" where both are of one kind."""
+        if self.before.quick == self.after.quick:
+            return ""
+        quick, full = (self.before, self.after) if self.before.quick else (self.after, self.before)
+        return _("%(quick)s is a quick run, and %(full)s a full one.") % {"quick": quick, "full": full}
+
+    @property
     def warnings(self) -> Table | None:
         """Other differences between the runs, which may explain different figures."""
         rows = [
@@ -126,7 +135,7 @@ MEASURES = (OVER, TIME)
 
 def compare_runs(before: Run, after: Run) -> RunComparison:
     """The comparison of two stored runs. Raises as `compare`."""
-    return compare(stored(before), stored(after))
+    return compare(*all_stored([before, after]))
 
 
 def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
@@ -151,7 +160,18 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         setting_differences(*(server_settings(run) for run in (before, after))),
         [level.variant.label for name, level in ours.items() if name not in theirs],
         [level.variant.label for name, level in theirs.items() if name not in ours],
+        [text for text in map(disturbance, (earlier, later)) if text],
     )
+
+
+def disturbance(side: ComparedRun) -> str:
+    """That the run was much disturbed, and what follows; "" if it was not."""
+    if not side.disturbed:
+        return ""
+    return _(
+        "%(run)s was much disturbed: others took at most %(share)s of the time. A difference that this may"
+        " explain is inconclusive."
+    ) % {"run": side.run, "share": number_format.percent(side.disturbed)}
 
 
 def _status(run: Run) -> str:
@@ -199,6 +219,7 @@ def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> d
         ],
         "only_before": list(found.only_before),
         "only_after": list(found.only_after),
+        "disturbances": list(found.disturbances),
         "comparisons": [_change_json(change) for change in found.changes],
         "fail_on": fail_on,
         "worse": [] if fail_on is None else [_change_json(change) for change in found.worse_by(fail_on)],
@@ -283,17 +304,27 @@ def _nothing_found(told: Sequence[Change]) -> str:
 
 
 def _sentence(change: Change, reference: str) -> str:
+    over = change.measure == OVER
     text = (
-        _("%(variant)s: time relative to %(base)s is %(ratio)s that of %(reference)s (%(interval)s).")
-        if change.measure == OVER
-        else _("%(variant)s: time per operation is %(ratio)s that of %(reference)s (%(interval)s).")
+        _(
+            "%(variant)s: time relative to %(base)s is %(ratio)s that of %(reference)s (%(interval)s):"
+            " %(after)s instead of %(before)s."
+        )
+        if over
+        else _(
+            "%(variant)s: time per operation is %(ratio)s that of %(reference)s (%(interval)s):"
+            " %(after)s instead of %(before)s µs."
+        )
     )
+    own = number_format.ratio if over else number_format.number
     return text % {
         "variant": variant_title(change.variant),
         "reference": reference,
         "base": layer_title(change.base.layer) if change.base else "",
         "ratio": number_format.ratio(change.ratio.centre),
         "interval": number_format.ratio_interval(change.ratio.low, change.ratio.high),
+        "before": own(change.before),
+        "after": own(change.after),
     }
 
 
@@ -335,6 +366,7 @@ def _change_json(change: Change) -> dict[str, Any]:
         "delta_low_us": change.delta.low,
         "delta_high_us": change.delta.high,
         "outcome": change.outcome,
+        "doubted": change.is_doubted,
         "mde": change.mde,
         "blocks": list(change.blocks),
     }

@@ -18,7 +18,7 @@ from pgperf.core.records import Variant
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.compared_run import ComparedRun, stored
+from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import layer_title, variant_title
 from pgperf.reports.run_comparison import MEASURES, RunComparison, compare, measure_title
@@ -74,6 +74,11 @@ class SeveralRuns:
     def headlines(self) -> list[tuple[Run, list[str]]]:
         """What differs from the baseline, in sentences for each run."""
         return [(found.after, found.sentences(_("the baseline"))) for found in self.comparisons]
+
+    @property
+    def disturbances(self) -> list[str]:
+        """A sentence for each run that was much disturbed."""
+        return list(dict.fromkeys(text for found in self.comparisons for text in found.disturbances))
 
     @property
     def differences(self) -> Table | None:
@@ -192,7 +197,7 @@ def compare_several(runs: Sequence[Run], baseline: Run | None = None) -> Several
     Raises NothingToCompare for another number of runs than two to eight, and where no run can be
     compared with the baseline.
     """
-    sides = [stored(run) for run in sorted(runs, key=lambda run: run.pk)]
+    sides = all_stored(sorted(runs, key=lambda run: run.pk))
     return several(sides, next((side for side in sides if side.run is baseline), None))
 
 

@@ -36,10 +36,29 @@ def slower(run: Run) -> Run:
 def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) -> None:
     shown = text(admin_page, slower, run)
     assert "Django ORM · socket: time relative to libpq (C) is ×1.100 that of the earlier run" in shown
+    assert ": ×3.43 instead of ×3.12." in shown
     assert shown.count("<canvas ") == 2
     assert shown.count('class="pgperf-table numbers comparisons"') == 2
     assert '<td class="words differs">' in shown
     assert "Other differences" not in shown
+
+
+def disturb(run: Run, share: float) -> None:
+    """Make the measurement of all variants of the run much disturbed."""
+    for row in run.variants.all():
+        row.verdict = {**row.verdict, "grade": {"word": "poor", "share": share, "disturbances": []}}
+        row.save()
+
+
+def test_a_much_disturbed_run_is_named_and_decides_nothing(admin_page: Client, run: Run, slower: Run) -> None:
+    disturb(slower, 0.4)
+    for pair in ((slower, run), (run, slower)):
+        shown = text(admin_page, *pair)
+        assert f"{slower} was much disturbed: others took at most 40.0 % of the time." in shown
+        assert '<td class="words differs">' not in shown
+        assert "are inconclusive" in shown
+    run_list = f"{reverse('admin:pgperf_run_comparison')}?runs={run.pk},{slower.pk}"
+    assert "was much disturbed" in admin_page.get(run_list).content.decode()
 
 
 def test_the_default_is_the_previous_run_of_the_definition(admin_page: Client, run: Run, slower: Run) -> None:
@@ -59,10 +78,12 @@ def test_other_differences_are_listed(admin_page: Client, run: Run, slower: Run)
     slower.environment = {**slower.environment, "python": "3.13.0"}
     slower.definition_hash = "1" * 64
     slower.definition["placement"] = "together"
+    slower.quick = True
     slower.save()
     shown = text(admin_page, slower, run)
     for expected in (
         "have different definitions",
+        f"{slower} is a quick run, and {run} a full one.",
         "had different environments",
         "3.13.0",
         "placement",
@@ -105,8 +126,8 @@ def test_the_number_of_queries_is_constant(
         text(admin_page, narrow, run)
 
 
-#: Queries: session, user, the run, the other run, the choices.
-QUERIES = 5
+#: Queries: session, user, the run, the other run, the choices, what was disturbed.
+QUERIES = 6
 
 
 @pytest.mark.parametrize(

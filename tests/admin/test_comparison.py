@@ -14,7 +14,7 @@ from pgperf.models import Run
 from tests import factories
 
 #: Queries: session, user, the runs, the choices.
-QUERIES = 4
+QUERIES = 5
 
 
 def page(*runs: object, baseline: object = None) -> str:

@@ -65,6 +65,44 @@ def test_a_slower_orm_shows_in_both() -> None:
     assert not over.is_worse_by(0.15)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "doubted"),
+    [
+        ({}, {"django_orm": 0.3}, True),  # the second run's time may be a third less
+        ({}, {"django_orm": 0.16}, False),
+        ({"django_orm": 0.9}, {}, False),  # which would make the increase larger
+        ({}, {"libpq": 0.9}, False),
+        ({"libpq": 0.3}, {}, True),  # over a libpq that took less, the first ORM was as slow
+        ({"libpq": 0.2}, {"django_orm": 0.2}, True),
+        ({}, {"django_orm": 1.0}, True),
+    ],
+)
+def test_a_difference_that_a_disturbance_may_explain_is_inconclusive(
+    before: dict[str, float], after: dict[str, float], doubted: bool
+) -> None:
+    earlier, later = run(), run(orm=260.0, shift=2)
+    change = by_name(changes(disturbed(earlier, before), disturbed(later, after)))["django_orm", OVER]
+    assert change.ratio == by_name(changes(earlier, later))["django_orm", OVER].ratio
+    assert change.is_doubted == doubted
+    assert change.outcome == ("inconclusive" if doubted else "differs")
+    assert change.is_worse_by(0.05) != doubted
+    assert change.may_be_worse_by(0.05) == doubted
+    back = by_name(changes(disturbed(later, after), disturbed(earlier, before)))["django_orm", OVER]
+    assert back.is_doubted == doubted
+
+
+def test_a_disturbed_libpq_does_not_count_for_the_time() -> None:
+    later = disturbed(run(orm=260.0, shift=2), {"libpq": 0.9})
+    assert by_name(changes(run(), later))["django_orm", TIME].outcome == "differs"
+
+
+def disturbed(levels: list[Level], shares: dict[str, float]) -> list[Level]:
+    labels = {of.layer: of.label for of in (LIBPQ, ORM)}
+    return [
+        level.with_disturbances({labels[layer]: share for layer, share in shares.items()}) for level in levels
+    ]
+
+
 def test_faster_is_never_worse() -> None:
     found = changes(run(), run(orm=150.0))
     assert any(change.outcome == "differs" for change in found)

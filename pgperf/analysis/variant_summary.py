@@ -85,8 +85,18 @@ class VariantSummary:
         return time_parts(self.us_per_op, self._cpu_us(), waited, queue)
 
     def run_queue_us(self) -> Known:
-        """The parts of one operation's time that its processes spent in run queues, µs by role."""
-        return self._scaled(self.cpu_account.wait_us_per_op if self.cpu_account else dict.fromkeys(ROLES))
+        """The parts of one operation's time that its processes spent in run queues, µs by role.
+
+        No more than CPU time leaves of the operation: a process that still waits for a CPU when its
+        answer has arrived does not prolong it.
+        """
+        waited = self._scaled(self.cpu_account.wait_us_per_op if self.cpu_account else dict.fromkeys(ROLES))
+        if self.us_per_op is None:
+            return waited
+        left = max(0.0, self.us_per_op - sum(us or 0.0 for us in self._cpu_us().values()))
+        known = sum(us or 0.0 for us in waited.values())
+        fits = min(1.0, left / known) if known else 1.0
+        return {role: None if us is None else us * fits for role, us in waited.items()}
 
     def _cpu_us(self) -> Known:
         return self._scaled({role: self.cpu_us_per_op.of(role) for role in ROLES})

@@ -34,11 +34,11 @@ def test_stolen_time_is_that_of_all_cpus_while_an_operation_runs() -> None:
 
 
 def test_a_wait_is_no_longer_than_others_worked() -> None:
-    """Others kept 0.2 of two CPUs busy: 42 of 211 µs."""
+    """Others kept 0.2 of two CPUs busy: 80 of 400 µs."""
     (short,) = found(row(queue={"client": 12.0}, share={"other": 0.1}))
     assert (short.source, short.us, short.cpus) == ("run_queue", 12.0, pytest.approx(0.2))
-    (long,) = found(row(queue={"client": 90.0, "server": 30.0}, share={"other": 0.1}))
-    assert long.us == pytest.approx(42.2)
+    (long,) = found(row(400.0, queue={"client": 90.0, "server": 30.0}, share={"other": 0.1}))
+    assert long.us == pytest.approx(80.0)
     assert not found(row(queue={"client": 90.0}, share={"other": 0.049})), "the background of any host"
 
 
@@ -75,7 +75,7 @@ def test_a_grade_needs_steal_and_the_clients_run_queue_unless_it_is_poor_anyway(
     assert graded(row(share={"steal": None})).word == "unknown"
     assert graded(row(queue={"client": None})).word == "unknown"
     assert graded(row(us=None)).word == "unknown"
-    assert graded(row(share={"steal": None, "other": 0.4}, queue={"client": 90.0})).word == "poor"
+    assert graded(row(400.0, share={"steal": None, "other": 0.4}, queue={"client": 90.0})).word == "poor"
 
 
 @given(

@@ -96,6 +96,15 @@ def test_a_role_s_time_is_that_on_a_cpu_and_that_in_the_queue_for_it() -> None:
     assert breakdown(row(server=None)).at("server") is None
 
 
+def test_a_wait_for_a_cpu_after_the_answer_does_not_prolong_an_operation() -> None:
+    time = breakdown(row(300.0, client=100.0, server=50.0, queue={"client": 120.0, "server": 80.0}))
+    assert time.run_queue == pytest.approx(150.0)
+    assert (time.queue["client"], time.queue["server"]) == pytest.approx((90.0, 60.0))
+    assert sum(us or 0.0 for us in time.parts().values()) == pytest.approx(300.0)
+    crowded = breakdown(row(100.0, client=100.0, server=50.0, queue={"client": 120.0}))
+    assert crowded.run_queue == 0.0
+
+
 def test_means_that_long_operations_raise_are_scaled_to_the_time() -> None:
     given_row = row(211.0, client=160.0, server=60.0, queue={"client": 20.0})
     given_row["cpu_account"]["mean_us_per_op"] = 250.0

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.reports import number_format
@@ -127,11 +128,12 @@ def _history(chart: Chart) -> str:
     if not known:
         return ""
     enough = len(known) >= LEAST_BEFORE + LEAST_AFTER
-    text = (
-        _("No change of level in %(count)d runs: from %(low)s to %(high)s (%(axis)s).")
-        if enough
-        else _("%(count)d runs: from %(low)s to %(high)s (%(axis)s).")
+    few = ngettext(
+        "%(count)d run: %(low)s (%(axis)s).",
+        "%(count)d runs: from %(low)s to %(high)s (%(axis)s).",
+        len(known),
     )
+    text = _("No change of level in %(count)d runs: from %(low)s to %(high)s (%(axis)s).") if enough else few
     return text % {
         "count": len(known), "low": number_format.number(min(known)), "high": number_format.number(max(known)),
         "axis": chart["axis"],

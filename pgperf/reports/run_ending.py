@@ -4,7 +4,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.core.records import BUDGET, ENDING, PRECISION, PREDICTED, Ending, Prediction
 from pgperf.models import Run
-from pgperf.reports.number_format import seconds, short_percent
+from pgperf.reports.number_format import number, seconds, short_percent
 
 
 def sentence(run: Run) -> str:
@@ -43,15 +43,24 @@ def _reached(ending: Ending) -> str:
     ) % _words(ending)
 
 
+def _apart(precision: float | None, target: float | None) -> tuple[str, str]:
+    """Both as percentages; with two decimals where one decimal would make them equal."""
+    texts = short_percent(precision), short_percent(target)
+    if precision is None or target is None or precision <= target or texts[0] != texts[1]:
+        return texts
+    return _("%s %%") % number(100 * precision), texts[1]
+
+
 def _time(value: float) -> str:
     """A budget of 90 s is one in the benchmark's form too."""
     return _("%d s") % round(value) if 10 <= value < 100 else seconds(value)
 
 
 def _words(ending: Ending) -> dict[str, str | int]:
+    precision, target = _apart(ending.precision, ending.target)
     return {
-        "precision": short_percent(ending.precision),
-        "target": short_percent(ending.target),
+        "precision": precision,
+        "target": target,
         "time": _time(ending.budget_s if ending.reason == BUDGET else ending.seconds),
         "blocks": ending.blocks,
     }

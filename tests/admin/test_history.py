@@ -62,7 +62,7 @@ def test_it_shows_changes_environment_and_notes(admin_page: Client, changed: lis
 def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
     runs = make_history(8)
     shown = page(admin_page, runs[0])
-    assert "pgperf looks for changes of level from 9 runs on" in shown
+    assert "There are too few runs to look for changes of level: 8 of 9" in shown
     assert "8 runs: from" in shown
     assert "o change of level in" not in shown, "none was looked for"
     make_history(1)
@@ -205,4 +205,4 @@ def test_the_dashboard_links_to_it_after_one_run(admin_page: Client) -> None:
     [run] = make_history(1)
     shown = admin_page.get(reverse("admin:app_list", args=["pgperf"])).content.decode()
     assert address(run) in shown
-    assert "first run of this definition" in shown
+    assert "no earlier run like it" in shown

@@ -23,6 +23,8 @@ from pgperf.reports.next_steps import next_benchmark, next_parts
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Note
 
+#: A smaller share of the time reads as none in a percentage with one decimal.
+_LEAST_SHARE = 0.0005
 #: From the best grade to the worst.
 _GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
 
@@ -149,22 +151,29 @@ def _adds(rows: RunRows) -> Iterator[Point]:
     elif steps := tuple(chain.from_iterable(map(staircases.headlines, staircases.found(rows)))):
         yield Point(_("What each step changes"), steps, anchor="staircase")
     elif rows.ladders:
-        yield _layers(ladders.first_load(rows.ladders), rows.ladders)
+        yield _layers(ladders.first_load(rows.ladders), rows)
     if told := comparisons.workload_headlines(rows.comparisons):
         yield Point(_("Between the workloads"), tuple(told), anchor="comparisons")
     if told := comparisons.environment_headlines(rows.comparisons):
         yield Point(_("What the environment changes"), tuple(told), anchor="comparisons")
 
 
-def _layers(shown: Sequence[Ladder], among: Sequence[Ladder]) -> Point:
+def _layers(shown: Sequence[Ladder], rows: RunRows) -> Point:
+    among = rows.ladders
     found = [(ladder, step) for ladder in shown if (step := _orm(ladder))]
     if not found:
         return Point(_("What the layers add"), tuple(ladders.headlines(shown, among)), anchor="ladder")
     line = Note(_("Over %s.") % ", ".join(_orm_part(*each, among) for each in found))
-    sentence = _orm_share([step for _ladder, step in found])
+    sentence = _orm_share([step for _ladder, step in found], is_disturbed=_is_disturbed(rows))
     if len({ladder.clients for ladder in among}) > 1:
         sentence = f"{ladders.load_title(shown[0])}: {sentence}"
     return Point(_("What the ORM adds"), (sentence,), (line,), anchor="ladder")
+
+
+def _is_disturbed(rows: RunRows) -> bool:
+    """Did other processes much disturb a measurement that the answer is about?"""
+    found = (row.record.verdict for row in verdicts.last_of_routes(rows.variants))
+    return any(verdict.grade.word == GradeWord.POOR for verdict in found if verdict)
 
 
 def _orm(ladder: Ladder) -> Step | None:
@@ -179,7 +188,7 @@ def _rung(step: Step) -> Rung | None:
     return LAYERS[step.layer].rung if step.layer in LAYERS else None
 
 
-def _orm_share(steps: Sequence[Step]) -> str:
+def _orm_share(steps: Sequence[Step], *, is_disturbed: bool) -> str:
     """How much of an operation's time raw SQL would save."""
     shares = [step.step_us / step.us for step in steps if step.us]
     low, high = (
@@ -193,6 +202,8 @@ def _orm_share(steps: Sequence[Step]) -> str:
         else _("%(low)s to %(high)s") % dict(zip(("low", "high"), ends, strict=True))
     )
     found = _("The ORM takes %(us)s µs, %(share)s of the time.") % {"us": us, "share": share}
+    if is_disturbed:
+        return _("%s It includes waiting for other processes, so raw SQL may save less.") % found
     if all(map(_is_certain, steps)):
         return _("%s Raw SQL would save it.") % found
     return _("%s The intervals are too wide to tell what raw SQL would save.") % found
@@ -245,6 +256,8 @@ def _graded(grade: Grade) -> str:
         return _("How undisturbed the measurement was is not known.")
     if grade.share is None:
         return f"{text}."
+    if grade.share < _LEAST_SHARE:
+        return _("%s: others took less than 0.1 %% of the time.") % text
     return _("%(text)s: others took at most %(share)s of the time.") % {
         "text": text, "share": number_format.percent(grade.share),
     }  # fmt: skip

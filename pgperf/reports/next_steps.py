@@ -125,7 +125,9 @@ def _change(name: str, value: str) -> str:
 def _quieter(verdict: Verdict) -> str:
     programs = [name for each in verdict.grade.disturbances for name in each.programs]
     if programs:
-        return _("Measure again when these have ended: %s.") % ", ".join(dict.fromkeys(programs))
+        return _("Measure again when other work on the machine has ended: %s.") % ", ".join(
+            dict.fromkeys(programs)
+        )
     return _("Measure again at a quieter time, or on a machine that others use less.")
 
 

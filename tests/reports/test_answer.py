@@ -71,6 +71,22 @@ def test_every_verdict_has_a_plain_sentence(run: Run, word: str) -> None:
     assert sentence[0].isupper()
 
 
+def test_the_step_of_the_orm_in_a_disturbed_run_is_not_what_raw_sql_would_save(run: Run) -> None:
+    judge(run, "tcp", **graded("poor", 0.3))
+    (sentence,) = told(run)["What the ORM adds"].sentences
+    assert sentence.endswith("It includes waiting for other processes, so raw SQL may save less.")
+    judge(run, "tcp", **graded("fair", 0.1))
+    assert told(run)["What the ORM adds"].sentences[0].endswith("Raw SQL would save it.")
+
+
+def test_a_share_that_rounds_to_nothing_is_said_in_words(run: Run) -> None:
+    for route in factories.ROUTES:
+        judge(run, route, **graded("good", 0.0002))
+    assert told(run)["How sure"].sentences == (
+        "The measurement is undisturbed: others took less than 0.1 % of the time.",
+    )
+
+
 def test_the_step_of_the_orm_is_what_raw_sql_would_save(run: Run) -> None:
     point = told(run)["What the ORM adds"]
     assert point.sentences == ("The ORM takes 125 µs, 54 to 58 % of the time. Raw SQL would save it.",)
@@ -85,7 +101,7 @@ def test_a_saving_is_claimed_only_where_the_interval_tells_it(
     low: float | None, high: float | None, certain: bool
 ) -> None:
     step = Step("django_orm", "ORM", 215.0, 200.0, 230.0, 125.0, low, high, 3.1, None, None)
-    text = answer._orm_share([step])
+    text = answer._orm_share([step], is_disturbed=False)
     assert text.startswith("The ORM takes 125 µs, 58 % of the time. ")
     assert ("Raw SQL would save it" in text) == certain
     assert ("too wide to tell" in text) != certain

@@ -1,5 +1,6 @@
 """The dashboard's figures, as one user sees them."""
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 import pgperf
 from pgperf import schedules
+from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.models import Benchmark, Database, Pause, Run, Schedule, VariantResult, Worker
 from pgperf.reports.dashboard import Dashboard, Viewer, read
 from pgperf.reports.dashboard.series import MOST
@@ -215,6 +217,24 @@ def test_other_versions_of_a_load_host_need_attention() -> None:
     concern = shown().concerns[0]
     assert "load@app1" in concern.subject
     assert concern.text == f"django 1.0, here {django.get_version()}."
+
+
+def test_a_disturbed_newest_run_needs_attention_until_a_quiet_one() -> None:
+    run = measured()
+    row = run.variants.get(layer="django_orm", route="socket", control=0)
+    programs = [Disturbance("run_queue", "host", 90.0, 0.4, 1.2, ("make", "cc1"))]
+    row.verdict = {**row.verdict, "grade": asdict(Grade("poor", 0.4, tuple(programs)))}
+    row.save()
+    factories.make_worker()
+    concern = shown().concerns[0]
+    assert concern.subject == f"{run} on demo was much disturbed"
+    assert concern.text == (
+        "40 % of the time in the run queue, while other processes kept 1.2 of the host's CPUs busy: make, cc1"
+        " (at most 90 µs)."
+    )
+    assert (concern.run, bool(concern.remedy)) == (run.pk, True)
+    measured()
+    assert concern.subject not in subjects(shown())
 
 
 def test_a_role_that_can_write_needs_attention() -> None:

@@ -47,7 +47,9 @@ def test_a_bound_is_not_told_as_a_measured_saving() -> None:
 
 def test_the_programs_that_disturbed_are_named() -> None:
     crowded = Grade("poor", 0.5, (Disturbance("run_queue", "host", 90.0, 0.4, 0.9, ("cc1", "ld")),))
-    assert sentence(NextStep(Advice.QUIET), grade=crowded) == "Measure again when these have ended: cc1, ld."
+    assert sentence(NextStep(Advice.QUIET), grade=crowded) == (
+        "Measure again when other work on the machine has ended: cc1, ld."
+    )
     assert "quieter time" in sentence(NextStep(Advice.QUIET))
 
 

@@ -74,8 +74,9 @@ def read(viewer: Viewer) -> Dashboard:
     )
     over_runs = series.series(viewer, [heads[run] for run in wanted.values() if run in heads])
     is_new = viewer.sees(Run) and not any(row.status == Run.Status.DONE for row in last)
+    on_page = [heads[run] for row in shown_databases if (run := on_database.get(row.pk, 0)) in heads]
     facts = attention.Facts(
-        all_databases, [*on_database.values()], newest.broken(last), under_way.lost, online, is_new
+        all_databases, [*on_database.values()], on_page, newest.broken(last), under_way.lost, online, is_new
     )
     return Dashboard(
         viewer=viewer,

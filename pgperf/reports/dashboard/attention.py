@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from django.db.models.fields.json import KeyTextTransform
-from django.utils.text import Truncator
+from django.utils.text import Truncator, capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf import schedules
+from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.verdict_kinds import grade_sentence
 from pgperf.conf import get_settings
 from pgperf.models import Database, Run, Schedule, Worker
+from pgperf.reports.dashboard.headlines import Headline
 from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.reports.dashboard.workers import Workers, other_versions
 from pgperf.reports.run_json import worker_command
@@ -42,13 +45,14 @@ class Concern:
 
 @dataclass(frozen=True)
 class Facts:
-    """What concerns are made from. `done`: the newest done run of each database; `broken`: runs that
-    failed or were lost; `silent`: active runs whose worker is silent; `is_new`: the first steps say
-    how to start a worker.
+    """What concerns are made from. `done`: the newest done run of each database; `shown`: the figures
+    of those on the page; `broken`: runs that failed or were lost; `silent`: active runs whose worker
+    is silent; `is_new`: the first steps say how to start a worker.
     """
 
     databases: Sequence[Database]
     done: Sequence[int]
+    shown: Sequence[Headline]
     broken: Sequence[int]
     silent: Sequence[Run]
     workers: Workers
@@ -62,6 +66,7 @@ def concerns(viewer: Viewer, facts: Facts) -> list[Concern]:
         *([] if facts.is_new else _no_worker(viewer, facts.workers)),
         *_agents(facts.databases, facts.workers),
         *_versions(viewer, facts.workers),
+        *_disturbed(facts.shown),
         *_writers(viewer, facts.databases, facts.done),
         *_not_started(viewer),
         *_not_asked(viewer),
@@ -125,6 +130,21 @@ def _versions(viewer: Viewer, workers: Workers) -> Iterator[Concern]:
         if differ:
             subject = _("Versions of %s differ from those of this site") % worker.hostname
             yield Concern(subject, f"{differ}.", _("Install the same versions there, and restart it."))
+
+
+def _disturbed(shown: Iterable[Headline]) -> Iterator[Concern]:
+    """Newest runs whose figures other processes changed."""
+    for head in shown:
+        grades = [verdict.grade for row in head.rows if (verdict := row.record.verdict)]
+        worst = max(grades, key=lambda grade: grade.share or 0.0, default=Grade())
+        if worst.word == GradeWord.POOR:
+            names = {"run": head.run, "database": head.run.database_name}
+            yield Concern(
+                _("%(run)s on %(database)s was much disturbed") % names,
+                f"{capfirst(grade_sentence(worst))}.",
+                _("Run it again when the machine is quieter."),
+                run=head.run.pk,
+            )
 
 
 def _writers(viewer: Viewer, databases: Sequence[Database], done: Sequence[int]) -> Iterator[Concern]:

@@ -72,13 +72,22 @@ def ratio_interval(low: float | None, high: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A length of time: tenths of a second under ten, then seconds, then minutes and seconds."""
+    """A length of time: tenths of a second under ten, then seconds, then minutes and seconds, then
+    hours and minutes; a last part of 0 is left out.
+    """
     if value is None:
         return _("unknown")
     if value < 60:
         return _("%s s") % _fixed(value, 1 if value < 10 else 0)
-    minutes, rest = divmod(round(value), 60)
-    return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": rest}
+    whole_s = round(value)
+    if whole_s < 3600:
+        return _parts(_("%d min"), _("%d s"), *divmod(whole_s, 60))
+    return _parts(_("%d h"), _("%d min"), *divmod(round(whole_s / 60), 60))
+
+
+def _parts(first: str, second: str, number_of_first: int, number_of_second: int) -> str:
+    """Two parts of a length of time, or the first one where the second is 0."""
+    return first % number_of_first + (" " + second % number_of_second if number_of_second else "")
 
 
 def _fixed(value: float, decimals: int) -> str:

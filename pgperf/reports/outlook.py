@@ -81,7 +81,7 @@ def expectations(plans: Mapping[str, Plan], look: MachineLook) -> list[tuple[str
 
 
 def sentence(prediction: Prediction) -> str:
-    """Such as "about ±3.1 % in 1 min 0 s; ±2 % would take about 2 min 20 s"."""
+    """Such as "about ±3.1 % in 1 min; ±2 % would take about 2 min 20 s"."""
     words = {"precision": short_percent(prediction.precision), "time": seconds(prediction.seconds)}
     expected = _("about ±%(precision)s in %(time)s") % words
     if prediction.target is None or prediction.reaches_target:

@@ -31,7 +31,7 @@ def test_limits_are_unknown_before_the_first_run(database: Database) -> None:
     assert memory.may_take == (
         "at most 50 % of the free memory of the worker's machine, so 1.8\xa0GB must be free"
     )
-    assert (time.takes, time.may_take, time.asked) == ("about 1 min 24 s", "30 min 0 s", "this page")
+    assert (time.takes, time.may_take, time.asked) == ("about 1 min 24 s", "30 min", "this page")
     assert not any(need.problem for need in (connections, memory, time))
 
 

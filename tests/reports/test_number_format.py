@@ -51,7 +51,18 @@ def test_an_interval_s_ends_have_the_same_decimals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(4.25, "4.2 s"), (42.0, "42 s"), (83.9, "1 min 24 s"), (None, "unknown")]
+    ("value", "text"),
+    [
+        (4.25, "4.2 s"),
+        (42.0, "42 s"),
+        (83.9, "1 min 24 s"),
+        (59.7, "60 s"),
+        (120, "2 min"),
+        (3599.6, "1 h"),
+        (7200, "2 h"),
+        (5430, "1 h 30 min"),
+        (None, "unknown"),
+    ],
 )
 def test_lengths_of_time(value: float | None, text: str) -> None:
     assert number_format.seconds(value) == text

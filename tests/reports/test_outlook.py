@@ -16,10 +16,10 @@ SHORT = Prediction(precision=0.031, seconds=60.2, blocks=7, rounds=5, target=0.0
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({}, "about ±3.1 % in 1 min 0 s; ±2 % would take about 2 min 20 s"),
+        ({}, "about ±3.1 % in 1 min; ±2 % would take about 2 min 20 s"),
         ({"precision": 0.018, "seconds": 44.6}, "about ±1.8 % in 45 s"),
-        ({"target": None, "target_s": None}, "about ±3.1 % in 1 min 0 s"),
-        ({"target_s": None}, "about ±3.1 % in 1 min 0 s; ±2 % is out of reach here now"),
+        ({"target": None, "target_s": None}, "about ±3.1 % in 1 min"),
+        ({"target_s": None}, "about ±3.1 % in 1 min; ±2 % is out of reach here now"),
     ],
 )
 def test_the_sentence_has_the_precision_its_time_and_that_of_the_target(

@@ -251,11 +251,11 @@ def table(changes: Sequence[Change], measure: str) -> Table:
     unit = _("times") if over else "µs"
     columns = (
         text_column(_("Variant")),
+        text_column(_("outcome")),
         Column(_("first"), unit),
         Column(_("second"), unit),
         Column(_("second/first")),
         interval_column(),
-        text_column(_("outcome")),
         Column(_("change"), "µs"),
         interval_column(),
         Column(_("visible from")),
@@ -280,11 +280,11 @@ def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
     own = ratio if over else number
     return (
         words(variant_title(change.variant)),
+        Cell(outcome_text(change.outcome), (change.outcome,), change.outcome),
         own(change.before),
         own(change.after),
         ratio(change.ratio.centre),
         ratio_interval(change.ratio.low, change.ratio.high),
-        Cell(outcome_text(change.outcome), (change.outcome,), change.outcome),
         signed(change.delta.centre),
         interval(change.delta.low, change.delta.high),
         Cell("–") if change.mde is None else percent(change.mde),

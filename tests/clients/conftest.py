@@ -10,9 +10,12 @@ from django.conf import settings
 from pgperf.catalog import FIXTURES
 from pgperf.core.records import Route
 from pgperf.install.c_client import build
+from tests.clients import forking
 from tests.clients.driving import Driven, Subject
 
 Start = Callable[..., Driven]
+#: Variables that many clients are started with, and which belong to their imports.
+SHARED = {"LD_PRELOAD", "DJANGO_SETTINGS_MODULE"}
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +46,13 @@ def admin(tcp: Route) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+@pytest.fixture(scope="package", autouse=True)
+def _fork_servers() -> Iterator[None]:
+    """Those that tests start end with this folder's last test: other folders' look for clients."""
+    yield
+    forking.stop_all()
+
+
 @pytest.fixture
 def start(c_program: Path, admin: psycopg.Connection) -> Iterator[Start]:
     """Starts clients; they are gone when the test ends."""
@@ -59,7 +69,9 @@ def _starting(c_program: Path) -> Iterator[Start]:
     started: list[Driven] = []
 
     def start(subject: Subject, **environment: str) -> Driven:
-        started.append(Driven.start(subject, c_program, **environment))
+        shared = not environment or SHARED & environment.keys()
+        launch = Driven.fork if shared else Driven.start
+        started.append(launch(subject, c_program, **environment))
         return started[-1]
 
     yield start

@@ -10,13 +10,14 @@ from array import array
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import IO, Self, TypeVar
 
 from django.conf import settings
 
 from pgperf.core import protocol, sql_parameters
 from pgperf.core.layers import LAYERS, calls_orm, is_async
 from pgperf.core.records import Route, WorkloadDefinition
+from tests.clients.forking import ForkedProcess, server
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
@@ -35,6 +36,7 @@ _STRICT = [
 ]
 
 M = TypeVar("M", bound=protocol.Message)
+Process = subprocess.Popen[bytes] | ForkedProcess
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,42 @@ class Subject:
     @property
     def calls_orm(self) -> bool:
         return calls_orm(self.layer)
+
+
+def _tool(subject: Subject) -> list[str]:
+    """The arguments of the subject's program: a layer that runs a tool gets the stack's."""
+    return [str(settings.PGPERF["PGBENCH"])] if LAYERS[subject.layer].tool else []
+
+
+def forked(subject: Subject, stderr: IO[bytes], **environment: str) -> ForkedProcess:
+    """A new client with these variables, forked from a process with its imports."""
+    prepared = server(_STRICT, _imports(subject), environment)
+    return prepared.start([subject.module, *_tool(subject)], stderr)
+
+
+def _imports(subject: Subject) -> tuple[str, ...]:
+    """What programs like the subject's have imported when they are ready, except what needs
+    settings. A page's client has those of its site.
+    """
+    if LAYERS[subject.layer].requests_pages:
+        return ("tests.clients.set_up", "pgperf.clients.psycopg_driver", LAYERS[subject.layer].program)
+    driver = "psycopg2" if "psycopg2" in f"{subject.layer} {subject.module}" else "psycopg"
+    if "django" in subject.layer:
+        hidden = ("-psycopg",) if driver == "psycopg2" else ()
+        return (*hidden, f"pgperf.clients.{driver}_driver", *_DJANGO)
+    program = LAYERS[subject.layer].program
+    if not subject.layer.startswith("psycopg"):
+        return (program,)
+    chosen = (f"PSYCOPG_IMPL={_CHOOSING[subject.layer]}",) if subject.layer in _CHOOSING else ()
+    return (*chosen, f"pgperf.clients.{driver}_driver", program)
+
+
+_DJANGO = (
+    "pgperf.clients.programs.django_client", "pgperf.clients.programs.django_async_client", "pgperf.catalog",
+    "django.db.backends.postgresql.base", "django.utils.log", "django.views.debug", "django.views.generic",
+)  # fmt: skip
+#: Layers whose program chooses psycopg's implementation before it imports psycopg.
+_CHOOSING = {"psycopg_binary": "binary", "psycopg_python": "python"}
 
 
 def with_workloads(subject: Subject) -> str:
@@ -82,20 +120,31 @@ class Driven:
 
     def __init__(self, argv: list[str], **environment: str) -> None:
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the client)
-        self.process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
-        )  # fmt: skip
+        self.process = self._launched(argv, environment)
         assert self.process.stdin
         assert self.process.stdout
         self._buffer = bytearray()
 
-    @classmethod
-    def start(cls, subject: Subject, c_program: Path, **environment: str) -> Self:
-        """A layer that runs a tool gets the stack's."""
-        tool = [str(settings.PGPERF["PGBENCH"])] if LAYERS[subject.layer].tool else []
-        python = [sys.executable, *_STRICT, "-m", subject.module, *tool]
-        return cls(python if subject.module else [str(c_program)], **environment)
+    def _launched(self, argv: list[str], environment: dict[str, str]) -> Process:
+        return subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=ROOT,
+            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
+        )  # fmt: skip
+
+    @staticmethod
+    def start(subject: Subject, c_program: Path, **environment: str) -> "Driven":
+        """A new process with these variables."""
+        python = [sys.executable, *_STRICT, "-m", subject.module, *_tool(subject)]
+        return Driven(python if subject.module else [str(c_program)], **environment)
+
+    @staticmethod
+    def fork(subject: Subject, c_program: Path, **environment: str) -> "Driven":
+        """The same, but a client in Python has its imports from a process that made them before, with
+        these variables.
+        """
+        if not subject.module:
+            return Driven.start(subject, c_program, **environment)
+        return Forked(subject, **environment)
 
     def send(self, *messages: protocol.Message | bytes) -> None:
         for message in messages:
@@ -191,3 +240,14 @@ class Driven:
         chunk = os.read(self.process.stdout.fileno(), 1 << 20)  # type: ignore[union-attr]
         self._buffer += chunk
         return bool(chunk)
+
+
+class Forked(Driven):
+    """A running client in Python, forked from a process that has its imports."""
+
+    def __init__(self, subject: Subject, **environment: str) -> None:
+        self._subject = subject
+        super().__init__([], **environment)
+
+    def _launched(self, argv: list[str], environment: dict[str, str]) -> Process:
+        return forked(self._subject, self.stderr, **environment)

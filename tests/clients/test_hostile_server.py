@@ -1,7 +1,8 @@
 """Every client program against forged answers: it reads them, or reports what it cannot read."""
 
-import sys
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -9,7 +10,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, ProtocolError
 from pgperf.core.records import Route
 from pgperf.runner.client_process import ClientProcess
-from tests.clients.driving import Subject, spec, with_workloads
+from tests.clients.driving import Subject, forked, spec, with_workloads
 from tests.clients.hostile_server import ANSWERS, GREETINGS, MARK, Forge, HostileServer
 from tests.clients.test_conformance import AT_ONCE, FAKE, PROGRAMS, select
 
@@ -28,11 +29,9 @@ def outcome(
     subject: Subject, c_program: Path, tcp: Route, forge: Forge, mark: str, within_s: float = 30.0
 ) -> str:
     """ "" if the client ran its operation, else the error that the runner shows."""
-    module = with_workloads(subject) if subject.calls_orm else subject.module
-    argv = [sys.executable, "-m", module] if module else [str(c_program)]
     work = select(_SQL)
     changes = {"orm_args": [work.sql]} if subject.calls_orm else {}
-    with HostileServer(tcp.port, {mark: forge}) as server, ClientProcess("client", argv) as client:
+    with HostileServer(tcp.port, {mark: forge}) as server, started(subject, c_program) as client:
         client.send(spec(subject, tcp, work, host="127.0.0.1", port=server.port, **changes))
         try:
             client.expect(protocol.Ready, within_s)
@@ -43,6 +42,16 @@ def outcome(
         except ClientFailed as error:
             return str(error)
     return ""
+
+
+def started(subject: Subject, c_program: Path) -> ClientProcess:
+    """A client as the runner has it; one in Python is forked from a process that has its imports."""
+    if not subject.module:
+        return ClientProcess("client", [str(c_program)])
+    program = replace(subject, module=with_workloads(subject)) if subject.calls_orm else subject
+    with mock.patch("pgperf.runner.client_process.subprocess") as subprocess:
+        subprocess.Popen = lambda argv, stderr, **_: forked(program, stderr)
+        return ClientProcess("client", [])
 
 
 def check(text: str) -> None:

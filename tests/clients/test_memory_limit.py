@@ -51,7 +51,8 @@ def started(start: Start, subject: Subject, route: Route, work: WorkloadDefiniti
     """A client with its spec. A page of the tests' site reads the rows of the SELECT."""
     if not layers.requests_pages(subject.layer):
         return started_with(start, subject, route, work, **changes)
-    site = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.page_settings"}
+    own = {name: value for name, value in os.environ.items() if name.startswith(("PGPERF_", "DJANGO_"))}
+    site = {**own, "DJANGO_SETTINGS_MODULE": "tests.page_settings"}
     page = protocol.Page(f"/tests/reading/?sql={quote(work.sql)}")
     none = WorkloadDefinition("page", "")
     return started_with(

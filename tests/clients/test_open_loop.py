@@ -37,7 +37,7 @@ Session = tuple[Driven, Subject]
 def session(
     request: pytest.FixtureRequest, c_program: Path, tcp: Route, admin: psycopg.Connection
 ) -> Iterator[Session]:
-    with Driven.start(request.param, c_program) as client:
+    with Driven.fork(request.param, c_program) as client:
         client.send(spec(request.param, tcp, SITE, cold=False))
         client.read(protocol.Ready)
         yield client, request.param

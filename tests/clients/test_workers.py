@@ -35,7 +35,7 @@ Session = tuple[Driven, protocol.Ready]
 def session(
     request: pytest.FixtureRequest, c_program: Path, tcp: Route, admin: psycopg.Connection
 ) -> Iterator[Session]:
-    with Driven.start(request.param, c_program) as client:
+    with Driven.fork(request.param, c_program) as client:
         client.send(three(request.param, tcp))
         yield client, client.read(protocol.Ready)
         client.send(protocol.Bye())

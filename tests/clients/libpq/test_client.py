@@ -12,12 +12,11 @@ import pytest
 
 from pgperf.core import protocol
 from pgperf.core.records import Route
-from pgperf.install.c_client import build
 
 
 @pytest.fixture(scope="module")
-def client(stack: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("client"), pg_config=stack["PGPERF_PG_CONFIG"], sanitize=True).path
+def client(c_program: Path) -> Path:
+    return c_program
 
 
 def spec(route: Route, **changes: Any) -> protocol.Spec:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,8 +30,8 @@ nearly = st.lists(
 
 
 @pytest.fixture(scope="module")
-def dump(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    program = compile_program("jsondump", tmp_path_factory.mktemp("jsondump"))
+def dump(modules: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    program = compile_program("jsondump", tmp_path_factory.mktemp("jsondump"), modules)
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout

@@ -16,8 +16,8 @@ OPERATIONS = 300
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_program("dump_schedule", tmp_path_factory.mktemp("schedule"))
+def program(modules: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("dump_schedule", tmp_path_factory.mktemp("schedule"), modules)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

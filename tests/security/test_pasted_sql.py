@@ -26,10 +26,10 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.server.control_connection import ControlConnection
 from tests.clients.hostile_server import Forge, HostileServer, message, one_row, one_wide_row
+from tests.kept_connections import kept
 from tests.machine_looks import look
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, Harm
-from tests.security.kept_connections import kept
 
 PSQL = Path(os.environ["PGPERF_PG_CONFIG"]).with_name("psql")
 OWN = "pgperf_reader_shop"

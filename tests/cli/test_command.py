@@ -28,19 +28,22 @@ from django.test import Client
 from django.utils import timezone
 
 from benchmarks.twin import twin
-from pgperf.access import fixtures
-from pgperf.catalog import BENCHMARKS
+from pgperf.access import fixtures, guardrails, readonly_role
+from pgperf.catalog import BENCHMARKS, FIXTURES
 from pgperf.cli import doctor
 from pgperf.cli import run as run_command
 from pgperf.core.layers import LAYERS
+from pgperf.core.records import Route
 from pgperf.install.launch import C_CLIENT
 from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.reports.labels import layer_title
-from pgperf.runner import machine_look
+from pgperf.runner import machine_look, site_connection
 from pgperf.runs import state
 from pgperf.worker.execution import perform
+from tests import short_runs
 from tests.client_environments import with_other_pgperf
 from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker, new_benchmark
+from tests.kept_connections import kept
 from tests.machine_looks import look
 
 #: How the statements begin that doctor prints.
@@ -63,8 +66,9 @@ def refusal(*words: str) -> str:
 
 
 @pytest.fixture
-def spin() -> Benchmark:
+def spin(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
     """A benchmark of the fake layer on a database that is never connected to."""
+    monkeypatch.setattr(state, "request", short_runs.request)
     make_database()
     workload = Workload.objects.create(name="spin", title="nothing", sql="SELECT 1")
     return new_benchmark(
@@ -316,33 +320,60 @@ def test_build(settings: Any, tmp_path: Path) -> None:
     assert "no-such-compiler" in refusal("build")
 
 
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at a made-up machine, which takes no time."""
+    monkeypatch.setattr(machine_look, "look", look)
+
+
+@pytest.fixture
+def demo(seen: None, routes: dict[str, Any]) -> Database:
+    """The tests' database over each route."""
+    row = Database.objects.create(
+        name="demo", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True
+    )
+    for route in routes.values():
+        Target.objects.create(
+            database=row, route=route.name, host=route.host, port=route.port, sslmode="disable",
+            pooler=route.pooler,
+        )  # fmt: skip
+    return row
+
+
+def test_doctor_finds_all_well(demo: Database, c_client: Path, settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
+    text = pgperf("doctor")
+    assert "problem" not in text
+    assert all(f"demo · {route}: PostgreSQL 18" in text for route in ("socket", "tcp"))
+    assert "broker: answers" in text
+    assert all(f"demo · fixture {name}: " in text for name in FIXTURES)
+    assert "ok       precision of orm-overhead: quick about ±" in text
+
+
+@pytest.fixture(scope="class")
+def open_connections() -> Iterator[None]:
+    """A site's client that has connected once with the same settings is not started again."""
+    asking = (doctor, fixtures, guardrails, readonly_role)
+    check, succeeded = site_connection.check, set()
+
+    def checked(route: Route, workload: Any, name: str) -> None:
+        words = route, str(workload), os.environ.get("PGPERF_TEST_OPTIONS")
+        if words not in succeeded:
+            check(route, workload, name)
+        succeeded.add(words)
+
+    with pytest.MonkeyPatch.context() as patch, kept(*(module.__name__ for module in asking)):
+        patch.setattr(site_connection, "check", checked)
+        yield
+
+
+@pytest.mark.usefixtures("open_connections")
 class TestDoctor:
+    """With one benchmark, over connections that stay open from test to test."""
+
     @pytest.fixture(autouse=True)
-    def seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A look at a made-up machine, which takes no time."""
-        monkeypatch.setattr(machine_look, "look", look)
-
-    @pytest.fixture
-    def demo(self, routes: dict[str, Any]) -> Database:
-        row = Database.objects.create(
-            name="demo",
-            dbname=connection.settings_dict["NAME"],
-            credential="alias:default",
-            allow_fixtures=True,
-        )
-        for route in routes.values():
-            Target.objects.create(
-                database=row, route=route.name, host=route.host, port=route.port, sslmode="disable",
-                pooler=route.pooler,
-            )  # fmt: skip
-        return row
-
-    def test_all_is_well(self, demo: Database, c_client: Path, settings: Any) -> None:
-        settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
-        text = pgperf("doctor")
-        assert "problem" not in text
-        assert all(f"demo · {route}: PostgreSQL 18" in text for route in ("socket", "tcp"))
-        assert "broker: answers" in text
+    def one_benchmark(self, seen: None) -> None:
+        Benchmark.objects.exclude(name="orm-overhead").delete()
 
     def test_load_hosts_that_are_online_and_one_that_a_benchmark_lacks(self) -> None:
         Worker.objects.create(hostname="load@app1", queue="pgperf-load-app1", last_seen=timezone.now())

@@ -6,8 +6,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -15,8 +16,9 @@ import pytest
 from psycopg import sql
 
 from pgperf.catalog import FIXTURES
-from tests.installation.environments import ROOT, Site, bare_environment
+from tests.installation.environments import ROOT, bare_environment
 from tests.installation.layouts import TUPLE
+from tests.installation.prepared import PreparedSite
 
 APPS = 'INSTALLED_APPS = [*INSTALLED_APPS, "import_export", "pgperf"]\n'
 ROWS = {
@@ -68,7 +70,7 @@ fixtures.ensure("site", database, credentials.direct_route(database))
 class Installed:
     """A site with pgperf, and the state of its database before pgperf."""
 
-    site: Site
+    site: PreparedSite
     database: str
     before: list[str]
     settings: str
@@ -82,10 +84,11 @@ class Installed:
     def leave(self) -> None:
         """Take pgperf out of the settings, and migrate as the next deployment does."""
         (self.site.folder / TUPLE.project.settings_file).write_text(self.settings)
+        self.site.changed()
         self.site.manage("migrate", "--verbosity=0")
 
 
-def _state(env: "os._Environ[str] | dict[str, str]", database: str) -> list[str]:
+def _state(env: Mapping[str, str], database: str) -> list[str]:
     if env["DB_ENGINE"].endswith("sqlite3"):
         with sqlite3.connect(database) as connection:
             schema = [
@@ -113,7 +116,7 @@ def _program(name: str) -> str:
     return str(Path(os.environ["PGPERF_PG_CONFIG"]).parent / name)
 
 
-def _dsn(env: "os._Environ[str] | dict[str, str]", database: str) -> str:
+def _dsn(env: Mapping[str, str], database: str) -> str:
     return psycopg.conninfo.make_conninfo(
         host=env["DB_HOST"],
         port=env["DB_PORT"],
@@ -123,12 +126,37 @@ def _dsn(env: "os._Environ[str] | dict[str, str]", database: str) -> str:
     )
 
 
-@pytest.fixture(params=["postgresql", "sqlite3"])
-def installed(request: pytest.FixtureRequest, stack: dict[str, str], tmp_path: Path) -> Iterator[Installed]:
-    """The site before pgperf, then with pgperf in use."""
-    name = str(tmp_path / "site.sqlite3") if request.param == "sqlite3" else "uninstall"
-    env = bare_environment(
-        DB_ENGINE=f"django.db.backends.{request.param}",
+@pytest.fixture(scope="module", params=["postgresql", "sqlite3"])
+def made(
+    request: pytest.FixtureRequest, stack: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    """The site before pgperf, then with pgperf in use: what each test gets a copy of."""
+    folder = tmp_path_factory.mktemp("made")
+    on_postgresql = request.param == "postgresql"
+    name = "uninstall_made" if on_postgresql else str(folder / "site.sqlite3")
+    with _database(stack, name if on_postgresql else ""):
+        env = _environment(stack, request.param, name)
+        yield _install(PreparedSite(folder / "site", Path(sys.executable), env), name)
+
+
+@pytest.fixture
+def installed(made: Installed, stack: dict[str, str], tmp_path: Path) -> Iterator[Installed]:
+    on_postgresql = made.database == "uninstall_made"
+    name = "uninstall" if on_postgresql else str(tmp_path / "site.sqlite3")
+    shutil.copytree(made.site.folder, tmp_path / "site")
+    with _database(stack, name if on_postgresql else "", made.database):
+        if not on_postgresql:
+            shutil.copy(made.database, name)
+        site = PreparedSite(tmp_path / "site", made.site.python, {**made.site.env, "DB_NAME": name})
+        try:
+            yield replace(made, site=site, database=name)
+        finally:
+            site.changed()
+
+
+def _environment(stack: dict[str, str], engine: str, name: str) -> dict[str, str]:
+    return bare_environment(
+        DB_ENGINE=f"django.db.backends.{engine}",
         DB_NAME=name,
         DB_USER=stack["PGPERF_DB_USER"],
         DB_PASSWORD=stack["PGPERF_DB_PASSWORD"],
@@ -137,25 +165,34 @@ def installed(request: pytest.FixtureRequest, stack: dict[str, str], tmp_path: P
         PGPERF_BROKER_URL=stack["PGPERF_REDIS_URL"],
         PYTHONPATH=str(ROOT),  # an environment of the matrix has the requirements only
     )
+
+
+@contextmanager
+def _database(stack: dict[str, str], name: str, template: str = "template1") -> Iterator[None]:
+    """A database of PostgreSQL; "" is none."""
+    if not name:
+        yield
+        return
     with psycopg.connect(stack["PGPERF_DSN_TCP"], autocommit=True) as connection:
-        if request.param == "postgresql":
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        make = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(make.format(sql.Identifier(name), sql.Identifier(template)))
         try:
-            yield _install(Site(tmp_path / "site", Path(sys.executable), env), name)
+            yield
         finally:
-            if request.param == "postgresql":
-                # Without FORCE, which may not end an autovacuum worker.
-                connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+            # Without FORCE, which may not end an autovacuum worker.
+            connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
 
-def _install(site: Site, name: str) -> Installed:
+def _install(site: PreparedSite, name: str) -> Installed:
     TUPLE.write(site.folder, site.env)
     site.manage("migrate", "--verbosity=0")
     site.manage("shell", "--verbosity=0", "-c", BEFORE)
     settings = site.folder / TUPLE.project.settings_file
     found = Installed(site, name, _state(site.env, name), settings.read_text())
     settings.write_text(found.settings + APPS)
+    site.changed()
     site.manage("migrate", "--verbosity=0")
+    site.changed()
     return found
 
 
@@ -188,7 +225,7 @@ def test_the_databases_are_as_before(installed: Installed, superuser_login: dict
     assert before != installed.before
     assert with_pgperf != installed.before
 
-    said = installed.site.manage("pgperf", "uninstall", "--yes")
+    said = installed.site.run("manage.py", "pgperf", "uninstall", "--yes")
     assert "before the next migrate" in said
     if on_postgresql:
         assert "database default: dropped site, schema pgperf" in said
@@ -202,10 +239,10 @@ def test_the_databases_are_as_before(installed: Installed, superuser_login: dict
     assert installed.state() == installed.before
 
 
-@pytest.mark.parametrize("installed", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("made", ["postgresql"], indirect=True)
 def test_what_the_site_has_built_on_the_tables_stays(installed: Installed) -> None:
     """A view over a table of pgperf: nothing is dropped, neither the view nor a row."""
-    with psycopg.connect(_dsn(dict(installed.site.env), installed.database), autocommit=True) as connection:
+    with psycopg.connect(_dsn(installed.site.env, installed.database), autocommit=True) as connection:
         connection.execute(
             "CREATE VIEW durations AS SELECT id, finished_at - started_at AS took FROM pgperf_run"
         )
@@ -215,10 +252,10 @@ def test_what_the_site_has_built_on_the_tables_stays(installed: Installed) -> No
     assert installed.state() == before
 
 
-@pytest.mark.parametrize("installed", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("made", ["postgresql"], indirect=True)
 def test_the_schema_goes_after_the_tables_in_it(installed: Installed) -> None:
     """As where the role is named pgperf: its `"$user"` puts the tables into the fixtures' schema."""
-    with psycopg.connect(_dsn(dict(installed.site.env), installed.database), autocommit=True) as connection:
+    with psycopg.connect(_dsn(installed.site.env, installed.database), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA pgperf")
         for (table,) in connection.execute(
             r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'pgperf\_%'"
@@ -236,7 +273,7 @@ def test_the_schema_goes_after_the_tables_in_it(installed: Installed) -> None:
     assert installed.state() == installed.before
 
 
-@pytest.mark.parametrize("installed", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("made", ["postgresql"], indirect=True)
 def test_an_unreachable_database_is_named_with_the_sql(installed: Installed) -> None:
     installed.site.manage("pgperf", "add", "default", "--allow-fixtures")
     installed.python("from pgperf.models import Target; Target.objects.update(port=1)")
@@ -253,13 +290,9 @@ def test_an_unreachable_database_is_named_with_the_sql(installed: Installed) -> 
 
 def _refusal(installed: Installed, *words: str) -> str:
     """The last line of stderr."""
-    site = installed.site
-    argv = [str(site.python), "manage.py", "pgperf", "uninstall", *words]
-    done = subprocess.run(
-        argv, cwd=site.folder, env=dict(site.env), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1, done.stdout
-    return done.stderr.splitlines()[-1]
+    code, out, err = installed.site.outcome("pgperf", "uninstall", *words)
+    assert code == 1, out
+    return err.splitlines()[-1]
 
 
 def _create_reader(installed: Installed, login: dict[str, object]) -> None:

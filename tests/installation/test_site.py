@@ -21,6 +21,7 @@ from playwright.sync_api import sync_playwright
 from example.stack.part import Part
 from tests.browser.conftest import SWITCHES
 from tests.installation.environments import Site, harbour_environment, overlay
+from tests.installation.prepared import PreparedSite
 
 HERE = Path(__file__).parent
 EMAIL, PASSWORD = "boss@harbour.example", "secret"
@@ -54,12 +55,12 @@ def local_now() -> datetime:
     return datetime.now(ZONE).replace(tzinfo=None)
 
 
-def settle(folder: Path, python: Path, env: dict[str, str]) -> Site:
+def settle(folder: Path, python: Path, env: dict[str, str]) -> PreparedSite:
     """The project, copied and set up."""
     shutil.copytree(HERE / "harbour", folder / "harbour")
     for name in ("manage.py", "open_pages.py", "use_pages.py"):
         shutil.copy(HERE / name, folder)
-    site = Site(folder, python, env)
+    site = PreparedSite(folder, python, env)
     site.manage("makemigrations", "people", "freight", "--verbosity=0")
     site.run("-c", SET_UP)
     site.manage("pgperf", "build")
@@ -73,7 +74,7 @@ def sites(
     stack: dict[str, str],
     new_database: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Site, Site]:
+) -> Iterator[tuple[Site, Site]]:
     """The site with USE_TZ, and a copy without USE_TZ that has its own broker."""
     folder, local = tmp_path_factory.mktemp("harbour"), tmp_path_factory.mktemp("local") / "harbour"
     warehouse = {**stack, "PGPERF_DB_NAME": new_database("harbour")}
@@ -84,7 +85,10 @@ def sites(
     site = settle(folder, python, env)
     shutil.copytree(folder, local, ignore=shutil.ignore_patterns("venv"))
     other = env["HARBOUR_REDIS"].rpartition("/")[0] + "/1"
-    return site, Site(local, python, {**env, "HARBOUR_USE_TZ": "0", "HARBOUR_REDIS": other})
+    second = PreparedSite(local, python, {**env, "HARBOUR_USE_TZ": "0", "HARBOUR_REDIS": other})
+    yield site, second
+    for each in (site, second):
+        each.changed()
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +144,7 @@ def test_the_site_uses_the_wheel(site: Site) -> None:
 
 def test_system_checks_report_nothing(site: Site, worker: Part) -> None:
     every = [f"--database={alias}" for alias in ("default", "measurements", "warehouse")]
-    assert "no issues" in site.manage("check", "--fail-level=WARNING", *every)
+    assert "no issues" in site.run("manage.py", "check", "--fail-level=WARNING", *every)
 
 
 def test_no_migration_is_missing_under_another_default_key(site: Site) -> None:

@@ -12,10 +12,11 @@ from django.db import connection
 from example.stack import web
 from example.stack.part import Part
 from pgperf.core.records import Route
-from pgperf.models import Benchmark, Database, Run, Target
-from pgperf.runs import state
+from pgperf.models import Benchmark, Database, Run, Target, Worker
 from pgperf.runs.definitions import Overrides
 from tests import settings_impatient
+from tests.shared_workers import rows_of, there_again
+from tests.short_runs import request
 
 NAMES = ("a", "b")
 
@@ -43,11 +44,25 @@ def started(directory: Path, names: tuple[str, ...] = NAMES) -> Iterator[dict[st
         yield parts
 
 
+@pytest.fixture(scope="module")
+def hosts(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[dict[str, Part], list[Worker]]]:
+    """Two load hosts on this machine, by name, and their rows."""
+    with started(tmp_path_factory.mktemp("hosts")) as parts:
+        with django_db_blocker.unblock():
+            rows = rows_of(parts.values())
+        yield parts, rows
+
+
 @pytest.fixture
-def load_hosts(impatient: None, tmp_path: Path) -> Iterator[dict[str, Part]]:
-    """Two load hosts on this machine, by name."""
-    with started(tmp_path) as parts:
-        yield parts
+def load_hosts(
+    hosts: tuple[dict[str, Part], list[Worker]], impatient: None, transactional_db: None
+) -> dict[str, Part]:
+    """Two load hosts on this machine, by name, which the tests of a module share."""
+    parts, rows = hosts
+    there_again(parts.values(), rows)
+    return parts
 
 
 @pytest.fixture
@@ -68,4 +83,4 @@ def ask(database: Database, may_lose_hosts: bool = False, **more: Any) -> Run:
     }  # fmt: skip
     benchmark = Benchmark.objects.get(name="orm-overhead")
     benchmark.may_lose_hosts = may_lose_hosts
-    return state.request(benchmark, database, Overrides(**fields), foreground=True)
+    return request(benchmark, database, Overrides(**fields), foreground=True)

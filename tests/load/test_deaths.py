@@ -18,6 +18,7 @@ from pgperf.models import Database, LoadShare, Run
 from pgperf.runs import state, store
 from pgperf.worker import execution
 from tests.load.conftest import ask
+from tests.shared_workers import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,14 +46,6 @@ def backends(run: Run) -> list[Any]:
             [f"^pgperf-{run.pk}-[0-9]"],
         )
         return list(cursor.fetchall())
-
-
-def until(holds: Callable[[], Any], seconds: float, what: str) -> None:
-    """Other processes make it true: all we can do is look."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -137,18 +130,26 @@ def kill_a_client(part: Part) -> None:
 
 
 def kill_a_working_client(part: Part) -> None:
-    """One of the next block, within its slices: it has used CPU time since it began."""
-    before = {each.pid for each in clients(part)}
+    """Within a slice: it has used CPU time since its host was ordered to run slices."""
+    until(
+        lambda: any("slices" in (row.order or ()) for row in LoadShare.objects.all()),
+        120,
+        "an order of slices",
+    )
+    before = {each.pid: _cpu_s(each) for each in clients(part)}
 
     def killed() -> bool:
         for each in clients(part):
-            with suppress(psutil.NoSuchProcess):
-                if each.pid not in before and sum(each.cpu_times()[:2]) > 0.5:
-                    each.kill()
-                    return True
+            if _cpu_s(each) - before[each.pid] > 0.1:
+                each.kill()
+                return True
         return False
 
     until(killed, 120, "a working client is killed")
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    return sum(process.cpu_times()[:2])
 
 
 @pytest.mark.parametrize("victim", ["client", "pool child", "worker"])
@@ -175,7 +176,7 @@ def test_the_run_names_a_load_host_that_was_killed(
     if victim == "worker":
         doomed.start()
     until(lambda: state.live_load_hosts() == ["a", "b"], 30, "both hosts are there again")
-    following = execution.perform(ask(database, blocks=1).pk, "owner@here")
+    following = execution.perform(ask(database, blocks=1, rounds=1).pk, "owner@here")
     assert (following.status, following.error) == (Run.Status.DONE, "")
 
 
@@ -199,10 +200,9 @@ def test_a_host_that_is_left_may_be_in_the_middle_of_a_slice(
     load_hosts: dict[str, Part], database: Database
 ) -> None:
     """The lost clients' sessions are ended; those of the others must not be ended under them."""
-    run, _seconds = perform_and(
-        ask(database, may_lose_hosts=True, rounds=3, slice_ms=3000),
-        lambda: kill_a_working_client(load_hosts["b"]),
-    )
+    asked = ask(database, may_lose_hosts=True, blocks=1, rounds=1, slice_ms=3000)
+    with meanwhile(lambda: kill_a_working_client(load_hosts["b"])):
+        run = execution.perform(asked.pk, "owner@here")
     assert (run.status, run.error) == (Run.Status.DONE, "")
     assert list(run.environment["load_hosts"]["lost"]) == ["b"]
     nothing_is_left(run, load_hosts)
@@ -266,7 +266,7 @@ def test_a_suspended_host_takes_no_part_until_the_next_run(
     until(lambda: not backends(run), 15, "no session is left")
     os.kill(stopped[0].pid, signal.SIGCONT)
     nothing_is_left(run, load_hosts)
-    following = execution.perform(ask(database, blocks=1).pk, "owner@here")
+    following = execution.perform(ask(database, blocks=1, rounds=1).pk, "owner@here")
     assert (following.status, following.error) == (Run.Status.DONE, "")
 
 

@@ -6,6 +6,7 @@ faster than what one does.
 """
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -33,6 +34,16 @@ AHEAD_S = {"a": 0, "b": 420, "c": -600, "d": 86_400}
 RUN = (
     "run orm-overhead --quick --json --layers libpq --routes tcp --clients 8 --diagnostic-ms 0 --precision 0"
 )
+
+
+#: Two management commands in one process.
+SET_UP = """
+import django
+from django.core.management import call_command
+django.setup()
+call_command("migrate", verbosity=0)
+call_command("pgperf", "add", "default", "--allow-fixtures")
+"""
 
 
 @dataclass
@@ -64,14 +75,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             start_server(db, address, f"{NETWORK}.0/24", place, state)
             start_broker(db, address, state)
             found = Fleet(db, hosts, environment(address, address, place, state))
-            manage = [sys.executable, "manage.py"]
-            db.run(*manage, "migrate", "--verbosity=0", cwd=web.CHECKOUT, env=found.environment)
-            db.run(
-                *manage,
-                *["pgperf", "add", "default", "--allow-fixtures"],
-                cwd=web.CHECKOUT,
-                env=found.environment,
-            )
+            db.run(sys.executable, "-c", SET_UP, cwd=web.CHECKOUT, env=found.environment)
             _workers(found, tmp_path).start()
             yield found
     finally:
@@ -100,7 +104,7 @@ def _workers(fleet: Fleet, directory: Path) -> Part:
 
 def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
     """With the same clients in all, within the interval of their comparison, in the same rounds."""
-    told = fleet.measure("--load-hosts 1,4 --load-host-names a,b,c,d --slice-ms 300 --rounds 4 --blocks 6")
+    told = fleet.measure("--load-hosts 1,4 --load-host-names a,b,c,d --slice-ms 300 --rounds 4 --blocks 4")
     assert told["run"]["status"] == "done"
     (compared,) = (
         each for each in told["comparisons"] if "4 load hosts" in each["variant"] and not each["aa"]
@@ -122,14 +126,14 @@ def test_a_host_whose_network_is_down_is_named(fleet: Fleet) -> None:
     """Nothing of it is left on the server, and the next run has it again."""
     lost = fleet.hosts["b"]
     argv = fleet.db.inside(
-        sys.executable, "manage.py", *f"pgperf {RUN} --load-hosts 4 --blocks 20 --slice-ms 300".split(),
+        sys.executable, "manage.py", *f"pgperf {RUN} --load-hosts 4 --blocks 10 --slice-ms 300".split(),
         cwd=web.CHECKOUT,
     )  # fmt: skip
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=fleet.environment
     ) as run:
         assert run.stderr
-        assert any(line.startswith("10 %") for line in run.stderr), "its progress"
+        assert any(re.match(r"[1-9]0 %", line) for line in run.stderr), "its progress"
         lost.run("ip", "link", "set", "cable", "down")
         try:
             rest = run.stderr.read()

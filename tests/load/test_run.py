@@ -72,11 +72,11 @@ class TestRefusals:
         return str(run.error)
 
     def test_a_run_names_the_host_that_is_not_there(self, database: Database) -> None:
-        error = self.failure(database, load_host_names=["a", "z"])
-        assert "load host a: it is not there: start a worker on queue pgperf-load-a" in error
+        error = self.failure(database, load_host_names=["y", "z"])
+        assert "load host y: it is not there: start a worker on queue pgperf-load-y" in error
 
-    def test_too_few_hosts(self, database: Database) -> None:
-        assert "0 of 2 load hosts are free" in self.failure(database)
+    def test_too_few_hosts(self, load_hosts: dict[str, Part], database: Database) -> None:
+        assert "2 of 3 load hosts are free" in self.failure(database, load_hosts=[3])
 
     def test_a_host_works_for_one_run_at_a_time(
         self, load_hosts: dict[str, Part], database: Database

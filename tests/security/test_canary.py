@@ -11,6 +11,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -44,6 +45,7 @@ from pgperf.transfer.files import FORMATS
 from tests.browser.conftest import SWITCHES
 from tests.factories import label_to_test, new_benchmark
 from tests.security import pooler
+from tests.short_runs import request
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -153,10 +155,10 @@ class Watcher(threading.Thread):
 
     def run(self) -> None:
         while not self.over.wait(0.005):
-            for process in psutil.Process(self.worker).children(recursive=True):
+            for pid in descendants(self.worker):
                 try:
-                    self._look(process.pid)
-                except (OSError, psutil.Error):
+                    self._look(pid)
+                except OSError:
                     continue
 
     def _look(self, pid: int) -> None:
@@ -172,6 +174,15 @@ class Watcher(threading.Thread):
                 self.cores.add(
                     resource.prlimit(pid, resource.RLIMIT_CORE)
                 )  # it connects: it knows the secret
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """As the kernel lists them; psutil would read every process of the machine each time."""
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, children.read_text().split()):
+                yield child
+                yield from descendants(child)
 
 
 class Eavesdropper(threading.Thread):
@@ -193,7 +204,7 @@ class Eavesdropper(threading.Thread):
 
 def ask(database: Database, name: str = "good", **overrides: Any) -> Run:
     wanted = {"quick": True, "slice_ms": 10, "diagnostic_ms": 50, "rounds": 1, "blocks": 1, **overrides}
-    return state.request(Benchmark.objects.get(name=name), database, Overrides(**wanted))
+    return request(Benchmark.objects.get(name=name), database, Overrides(**wanted))
 
 
 def ask_far(database: Database) -> Run:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import psycopg
 import pytest
 
 from pgperf import catalog
-from pgperf.access import guardrails, readonly_role
+from pgperf.access import called_functions, guardrails, readonly_role
 from pgperf.access.guardrails import Demand
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
@@ -22,6 +23,7 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server.control_connection import ControlConnection
+from tests.kept_connections import kept
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, READER, Harm
 
@@ -43,7 +45,8 @@ class Silent:
         return False
 
 
-LAYERS = ("libpq", "psycopg2", "psycopg", "psycopg_async", "asyncpg", "django_cursor")
+#: Those with the mode simple; asyncpg has only the others.
+LAYERS = ("libpq", "psycopg2", "psycopg", "psycopg_async", "django_cursor")
 PSQL = Path(os.environ["PGPERF_PG_CONFIG"]).with_name("psql")
 
 
@@ -136,11 +139,12 @@ class TestDemand:
     }.items(),
 )
 def test_every_write_privilege_is_found_and_refused(harm: Harm, role: str, words: str) -> None:
-    access = guardrails.examine(harm.route(role))
-    assert access.role == role
-    assert words in access.powers
-    with pytest.raises(PreflightRefused, match=rf"^access: .*{role} .*doctor"):
-        guardrails.apply(plan(FREE), {"tcp": harm.route(role)}, production=False)
+    with kept(guardrails.__name__, called_functions.__name__):
+        access = guardrails.examine(harm.route(role))
+        assert access.role == role
+        assert words in access.powers
+        with pytest.raises(PreflightRefused, match=rf"^access: .*{role} .*doctor"):
+            guardrails.apply(plan(FREE), {"tcp": harm.route(role)}, production=False)
 
 
 @pytest.mark.parametrize("role", ["harm_bare", "harm_reader"])
@@ -188,20 +192,25 @@ def test_stricter_limits_of_the_role_are_kept(harm: Harm) -> None:
             assert shown(connection, "client_connection_check_interval") in ("1s", "500ms")
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_every_layer_has_the_same_session_settings(harm: Harm, c_client: Path, layer: str) -> None:
+def test_every_layer_has_the_same_session_settings(harm: Harm, c_client: Path) -> None:
     """The statement fails if a setting is wrong."""
     wanted = {"default_transaction_read_only": "on", "statement_timeout": "30s", "lock_timeout": "1s",
               "idle_in_transaction_session_timeout": "10s", "client_connection_check_interval": "1s"}  # fmt: skip
     holds = " AND ".join(f"current_setting('{name}') = '{value}'" for name, value in wanted.items())
     work = WorkloadDefinition("session", f"SELECT 1 / (CASE WHEN {holds} THEN 1 ELSE 0 END)")
-    planned = plan(work, layers=(layer,))
-    guarded = guardrails.apply(planned, {"tcp": harm.route("harm_bare")}, production=False)
-    machine = RunSettings(build_dir=str(c_client.parent), run_id="rails")
-    outcome = execute(planned, guarded.routes, machine, Silent())
-    assert outcome.plan.variants
-    with pytest.raises(ClientFailed, match="division by zero"):
-        execute(planned, {"tcp": harm.route("harm_bare")}, machine, Silent())
+    bare, machine = harm.route("harm_bare"), RunSettings(build_dir=str(c_client.parent), run_id="rails")
+    guarded = guardrails.apply(plan(work), {"tcp": bare}, production=False)
+    measured: set[str] = set()
+    for layers in (LAYERS, ("asyncpg",)):
+        observer = Silent()
+        observer.block_done = lambda blocks: measured.update(  # type: ignore[method-assign]
+            block.variant.layer for block in blocks if all(piece.ops for piece in block.slices)
+        )
+        planned = plan(work, layers)
+        execute(planned, guarded.routes, machine, observer)
+        with pytest.raises(ClientFailed, match="division by zero"):
+            execute(planned, {"tcp": bare}, machine, Silent())
+    assert measured == {*LAYERS, "asyncpg"}
 
 
 class TestPooled:
@@ -242,7 +251,13 @@ class TestPooled:
 @pytest.fixture
 def reader(harm: Harm) -> Iterator[str]:
     """The name of the script's role, which no earlier test has left."""
-    yield READER
+    with dropped_afterwards(harm):
+        yield READER
+
+
+@contextmanager
+def dropped_afterwards(harm: Harm) -> Iterator[None]:
+    yield
     harm.superuser.execute(f"REASSIGN OWNED BY {READER} TO postgres")
     harm.superuser.execute(f"DROP OWNED BY {READER}")
     harm.superuser.execute(f"DROP ROLE {READER}")
@@ -276,60 +291,62 @@ def test_the_printed_script_creates_a_role_that_passes(
         assert connection.execute("SELECT count(*) FROM precious").fetchone() == (100,)
 
 
-@pytest.mark.parametrize(
-    ("undo", "printed_again"),
-    [
-        ("SELECT 1", []),
-        (
-            "ALTER ROLE {} RESET lock_timeout",
-            ["ALTER ROLE \"{}\" SET lock_timeout = '1000ms';"],
-        ),
-        (
-            "ALTER ROLE {} SET default_transaction_read_only = off",
-            ["ALTER ROLE \"{}\" SET default_transaction_read_only = 'on';"],
-        ),
-        ("ALTER ROLE {} SET statement_timeout = '1s'", []),
-        *(
-            (f"ALTER ROLE {{}} SET default_transaction_read_only = '{word}'", [])
-            for word in ("true", "Yes", "1")
-        ),
-        (
-            f"ALTER ROLE {{0}} RESET lock_timeout; ALTER ROLE {{0}} IN DATABASE {DATABASE} SET lock_timeout = '1s'",
-            [],
-        ),
-        (
-            "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {0};"
-            " GRANT pg_read_all_data TO {0}",
-            [],
-        ),
-        ("REVOKE SELECT ON precious FROM {}", ['GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "{}";']),
-        (
-            "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {}",
-            [
-                'ALTER DEFAULT PRIVILEGES FOR ROLE "postgres" IN SCHEMA "public"'
-                ' GRANT SELECT ON TABLES TO "{}";'
-            ],
-        ),
-        (
-            "REVOKE {} FROM harm_writer",
-            ['GRANT "{}" TO "harm_writer"; -- so that runs see its sessions behind a pooler'],
-        ),
-        ("GRANT pg_monitor TO harm_writer; REVOKE {} FROM harm_writer", []),
-    ],
-)
+#: What is undone after the script has run, and what the script has then.
+UNDONE: list[tuple[str, list[str]]] = [
+    ("SELECT 1", []),
+    (
+        "ALTER ROLE {} RESET lock_timeout",
+        ["ALTER ROLE \"{}\" SET lock_timeout = '1000ms';"],
+    ),
+    (
+        "ALTER ROLE {} SET default_transaction_read_only = off",
+        ["ALTER ROLE \"{}\" SET default_transaction_read_only = 'on';"],
+    ),
+    ("ALTER ROLE {} SET statement_timeout = '1s'", []),
+    *((f"ALTER ROLE {{}} SET default_transaction_read_only = '{word}'", []) for word in ("true", "Yes", "1")),
+    (
+        f"ALTER ROLE {{0}} RESET lock_timeout; ALTER ROLE {{0}} IN DATABASE {DATABASE} SET lock_timeout = '1s'",
+        [],
+    ),
+    (
+        "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {0};"
+        " GRANT pg_read_all_data TO {0}",
+        [],
+    ),
+    ("REVOKE SELECT ON precious FROM {}", ['GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "{}";']),
+    (
+        "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {}",
+        ['ALTER DEFAULT PRIVILEGES FOR ROLE "postgres" IN SCHEMA "public" GRANT SELECT ON TABLES TO "{}";'],
+    ),
+    (
+        "REVOKE {} FROM harm_writer",
+        ['GRANT "{}" TO "harm_writer"; -- so that runs see its sessions behind a pooler'],
+    ),
+    ("GRANT pg_monitor TO harm_writer; REVOKE {} FROM harm_writer", []),
+]
+
+
 def test_the_script_for_a_role_that_exists_has_only_what_is_missing(
-    harm: Harm, superuser_login: dict[str, Any], reader: str, undo: str, printed_again: list[str]
+    harm: Harm, superuser_login: dict[str, Any]
 ) -> None:
+    found = {}
+    with kept(readonly_role.__name__):
+        for undo, _printed_again in UNDONE:
+            with dropped_afterwards(harm):
+                found[undo] = script_after(harm, superuser_login, undo)
+    assert found == {undo: [line.format(READER) for line in printed] for undo, printed in UNDONE}
+
+
+def script_after(harm: Harm, superuser_login: dict[str, Any], undo: str) -> list[str]:
+    """The lines of the second script that are of the site's own tables."""
     route = harm.route("harm_writer")
     run_script(harm, readonly_role.create_script(route), superuser_login)
     try:
-        harm.superuser.execute(undo.format(reader))  # type: ignore[arg-type]
+        harm.superuser.execute(undo.format(READER))  # type: ignore[arg-type]
         again = readonly_role.create_script(route).splitlines()
-        assert [line for line in again if "harm_owner" not in line][1:] == [
-            line.format(reader) for line in printed_again
-        ]
     finally:
         harm.superuser.execute("REVOKE pg_monitor FROM harm_writer")
+    return [line for line in again if "harm_owner" not in line][1:]
 
 
 def test_a_table_of_an_extension_is_none_that_the_reader_lacks(

@@ -17,12 +17,12 @@ from example.stack.postgres import READER
 from pgperf.admin import downloads
 from pgperf.core.layers import LAYERS
 from pgperf.models import Database, Run, Target, Workload
-from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests import factories
 from tests.admin import hostile_texts
 from tests.clients.hostile_server import MARK, Forge, HostileServer, columns, instead, parameter, row
+from tests.short_runs import request
 
 #: asyncpg, which has no mode simple, has a run of its own.
 _SIMPLE = [layer.name for layer in LAYERS.values() if layer.connects and layer.name != "asyncpg"]
@@ -78,7 +78,7 @@ def performed(on: Database, layers: list[str], mode: str = "simple", **work: Any
     small = Overrides(
         blocks=1, rounds=1, slice_ms=10, diagnostic_ms=200, quick=True, placement="scheduler", idle="system"
     )
-    asked = state.request(benchmark, on, small, foreground=True)
+    asked = request(benchmark, on, small, foreground=True)
     return execution.perform(asked.pk, "tests")
 
 

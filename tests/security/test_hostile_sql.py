@@ -107,7 +107,24 @@ TAKEN = [
     "SHOW all",
 ]
 SLEEPS = ["SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 100000000000)"]
-LAYERS = ["libpq", "psycopg2", "psycopg", "psycopg_async", "asyncpg", "django_cursor"]
+#: The clients that cost the least of those that speak the simple and the extended protocol.
+EACH = ["libpq", "asyncpg"]
+#: Their drivers send a statement to the server as libpq's client does.
+IN_TURN = ["psycopg2", "psycopg", "psycopg_async", "django_cursor"]
+LAYERS = [*EACH, *IN_TURN]
+
+
+@pytest.fixture(scope="module")
+def reading(harm: Harm) -> Route:
+    return on_rails(harm.route("harm_reader"))
+
+
+@pytest.fixture(scope="module")
+def impatient(harm: Harm) -> Route:
+    """Its statements end after 200 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(guardrails.LIMITS, "statement_timeout", 200)
+        return on_rails(harm.route("harm_bare"))
 
 
 @pytest.fixture(autouse=True)
@@ -135,24 +152,25 @@ def test_harmless_sql_is_accepted(text: str) -> None:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_readonly_role_blocks_sql_that_bypasses_the_checks(
-    harm: Harm, c_client: Path, layer: str
+    harm: Harm, reading: Route, c_client: Path, layer: str
 ) -> None:
-    """Sent directly to a client. Large objects are excluded: any role may create its own."""
-    route = on_rails(harm.route("harm_reader"))
-    for text in [each for each in (*REFUSED, *TAKEN) if "lo_" not in each and "\x00" not in each]:
-        send(layer, route, text, c_client.parent)
+    """Sent directly to a client. Large objects are excluded: any role may create its own.
+
+    Every statement over each protocol, and by one of the other clients.
+    """
+    texts = [each for each in (*REFUSED, *TAKEN) if "lo_" not in each and "\x00" not in each]
+    for text in texts if layer in EACH else texts[IN_TURN.index(layer) :: len(IN_TURN)]:
+        send(layer, reading, text, c_client.parent)
     assert harm.superuser.execute("SELECT count(*) FROM precious").fetchone() == (100,)
 
 
 @pytest.mark.parametrize("text", SLEEPS)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_statement_timeout_ends_an_endless_statement(
-    harm: Harm, c_client: Path, layer: str, text: str, monkeypatch: pytest.MonkeyPatch
+    impatient: Route, c_client: Path, layer: str, text: str
 ) -> None:
-    monkeypatch.setitem(guardrails.LIMITS, "statement_timeout", 200)
-    route = on_rails(harm.route("harm_bare"))
     begin = time.monotonic()
-    assert send(layer, route, text, c_client.parent) == "57014"
+    assert send(layer, impatient, text, c_client.parent) == "57014"
     assert time.monotonic() - begin < 20
 
 

@@ -27,12 +27,14 @@ from example.stack.state import free_port
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.models import Database, Run, Target, VariantResult, Workload
-from pgperf.runs import state
+from pgperf.runner import machine_look
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests.agent.network_hosts import refusal
 from tests.analysis import rows
 from tests.factories import new_benchmark
+from tests.machine_looks import look
+from tests.short_runs import request
 
 PASSWORD = "managed only"
 READER = "pgperf_reader_shop"
@@ -150,7 +152,8 @@ def _part(bin_directory: Path, place: Place, data: Path, port: int) -> Part:
 def shop(
     managed: Managed, transactional_db: None, settings: Any, c_client: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Database:
-    """Its Database and the route of the application's login."""
+    """Its Database and the route of the application's login. A look at the machine takes no time."""
+    monkeypatch.setattr(machine_look, "look", look)
     settings.PGPERF = {
         **settings.PGPERF, "BUILD_DIR": c_client.parent, "SECRETS_DIR": managed.authority.parent,
         "ALLOWED_HOSTS": [f"localhost:{managed.port}"],
@@ -257,7 +260,7 @@ def measured(shop: Database) -> Run:
         routes=["tcp"], modes=["simple"], clients=[1],
     )  # fmt: skip
     small = Overrides(
-        blocks=2, rounds=2, slice_ms=10, diagnostic_ms=1000, quick=True, placement="scheduler", idle="system"
+        blocks=1, rounds=2, slice_ms=10, diagnostic_ms=300, quick=True, placement="scheduler", idle="system"
     )
-    asked = state.request(benchmark, shop, small, foreground=True, confirmed="shop")
+    asked = request(benchmark, shop, small, foreground=True, confirmed="shop")
     return execution.perform(asked.pk, "tests")

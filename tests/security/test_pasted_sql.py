@@ -8,9 +8,9 @@ import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -26,6 +26,7 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.server.control_connection import ControlConnection
 from tests.clients.hostile_server import Forge, HostileServer, message, one_row, one_wide_row
+from tests.kept_connections import kept
 from tests.machine_looks import look
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, Harm
@@ -143,19 +144,40 @@ def tables(routes: dict[str, Route]) -> None:
     fixtures.ensure("copyfrom", Database(name="tables", allow_fixtures=True), routes["tcp"])
 
 
+@dataclass(frozen=True)
+class Served:
+    """A server that has any name in a place."""
+
+    place: Pasted
+    route: Route
+    forges: dict[str, Forge]
+
+    def sql(self, name: str) -> str:
+        """The SQL for people with this name in it."""
+        self.forges[self.place.mark] = self.place.answer(name.encode())
+        return self.place.sql(self.route)
+
+    def refusal(self, name: str) -> str:
+        """The error that this name causes."""
+        try:
+            return f"accepted: {self.sql(name)}"
+        except UnexpectedAnswer as error:
+            return str(error)
+
+
 @pytest.fixture
-def served(tables: None, routes: dict[str, Route]) -> Iterator[Callable[[Pasted, str], Route]]:
-    """A server that has this name in that place."""
-    started: list[HostileServer] = []
+def served(tables: None, routes: dict[str, Route]) -> Iterator[Callable[[str], Served]]:
+    """Starts the server of a place, which is asked over connections that stay open."""
+    asking = (guardrails.__name__, readonly_role.__name__, __name__)
+    with ExitStack() as servers, kept(*asking):
 
-    def start(place: Pasted, name: str) -> Route:
-        server = HostileServer(routes["tcp"].port, {place.mark: place.answer(name.encode()), **place.besides})
-        started.append(server)
-        return replace(routes["tcp"], port=server.port)
+        def start(place: str) -> Served:
+            found = PLACES[place]
+            forges: dict[str, Forge] = {found.mark: found.answer(b""), **found.besides}
+            server = servers.enter_context(HostileServer(routes["tcp"].port, forges))
+            return Served(found, replace(routes["tcp"], port=server.port), forges)
 
-    yield start
-    for server in started:
-        server.__exit__(None, None, None)
+        yield start
 
 
 def run_in_psql(harm: Harm, script: str) -> str:
@@ -178,24 +200,28 @@ def test_psql_obeys_what_no_mend_would_stop(harm: Harm, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_name_is_a_command(place: str, served: Any, harm: Harm, tmp_path: Path) -> None:
+def test_no_name_is_a_command(
+    place: str, served: Callable[[str], Served], harm: Harm, tmp_path: Path
+) -> None:
+    server = served(place)
     for command, text in COMMANDS.items():
         file = tmp_path / command.replace(" ", "-")
-        script = PLACES[place].sql(served(PLACES[place], text.format(file=file)))
+        script = server.sql(text.format(file=file))
         assert str(file) in script, (command, script)  # the name is there
         said = run_in_psql(harm, script)
         assert not file.exists(), (command, script)
         assert "syntax error" not in said, (command, said)
 
 
-@pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("place", PLACES)
-def test_an_unprintable_name_is_refused_with_route_and_server(place: str, name: str, served: Any) -> None:
-    route = served(PLACES[place], REFUSED[name])
-    with pytest.raises(UnexpectedAnswer) as refusal:
-        PLACES[place].sql(route)
-    assert f"over tcp: the answer of 127.0.0.1:{route.port} about" in str(refusal.value)
-    assert str(refusal.value).isprintable()
+def test_an_unprintable_name_is_refused_with_route_and_server(
+    place: str, served: Callable[[str], Served]
+) -> None:
+    server = served(place)
+    said = {what: server.refusal(name) for what, name in REFUSED.items()}
+    wanted = f"over tcp: the answer of 127.0.0.1:{server.route.port} about"
+    wrong = {what: text for what, text in said.items() if wanted not in text or not text.isprintable()}
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(
@@ -218,13 +244,15 @@ def test_names_that_are_not_of_doctors_script_are_refused(
 
 
 @pytest.mark.parametrize("name", ["host=127.0.0.1 port={port}", "postgresql://127.0.0.1:{port}/shop"])
-def test_the_name_of_a_database_leads_to_no_other_server(name: str, served: Any, harm: Harm) -> None:
+def test_the_name_of_a_database_leads_to_no_other_server(
+    name: str, served: Callable[[str], Served], harm: Harm
+) -> None:
     """psql's \\connect takes connection strings too."""
-    place = PLACES["a database of the removal"]
+    server = served("a database of the removal")
     with socket.create_server(("127.0.0.1", 0)) as elsewhere:
         elsewhere.setblocking(False)
         dbname = name.format(port=elsewhere.getsockname()[1])
-        run_in_psql(harm, place.sql(served(place, dbname)))
+        run_in_psql(harm, server.sql(dbname))
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
 

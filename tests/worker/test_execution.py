@@ -37,6 +37,7 @@ from tests.client_environments import with_other_pgperf
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition
+from tests.short_runs import request
 
 Status = Run.Status
 pytestmark = pytest.mark.django_db
@@ -501,7 +502,7 @@ def test_only_a_production_database_has_limits_of_load(
 ) -> None:
     """One that every server passes: the run's own connections use more of it."""
     settings.PGPERF = {**settings.PGPERF, "PRODUCTION_CONNECTIONS": 0.001}
-    asked = state.request(
+    asked = request(
         Benchmark.objects.get(name="orm-overhead"),
         real_database(routes, production=production),
         Overrides(quick=True, layers=["psycopg2"], rounds=1, blocks=1, slice_ms=10, diagnostic_ms=0),
@@ -517,10 +518,10 @@ def test_only_a_production_database_has_limits_of_load(
 def test_a_run_on_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -> None:
     """Every layer over the tests' own server: fixture, environment, ladder."""
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
-    asked = state.request(
+    asked = request(
         Benchmark.objects.get(name="orm-overhead"),
         real_database(routes),
-        Overrides(quick=True, rounds=1, blocks=2, slice_ms=10, diagnostic_ms=50),
+        Overrides(quick=True, rounds=1, blocks=1, slice_ms=10, diagnostic_ms=50),
         foreground=True,
     )
     run = execution.perform(asked.pk, "w@h")

@@ -14,10 +14,10 @@ import pytest
 from example.stack.postgres import READER
 from pgperf.models import Database, Run, Target, Workload
 from pgperf.runner.client_group import ClientGroup
-from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests.factories import new_benchmark
+from tests.short_runs import request
 
 _WIDE = "pgperf-test-wide"
 #: Its result is wide while a connection of that name is open.
@@ -94,7 +94,7 @@ def killed_in_a_slice(database: Database, layer: str, kill: Kill, monkeypatch: p
     small = Overrides(
         blocks=1, rounds=2, slice_ms=500, diagnostic_ms=0, quick=True, placement="scheduler", idle="system"
     )
-    asked = state.request(benchmark, database, small, foreground=True)
+    asked = request(benchmark, database, small, foreground=True)
     return execution.perform(asked.pk, "tests", Listener())
 
 

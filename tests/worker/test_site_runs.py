@@ -20,14 +20,14 @@ from pgperf.models import Benchmark, Database, Run, Target, Workload
 from pgperf.reports import csv_results
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_page import result
-from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests.factories import new_benchmark
+from tests.short_runs import request
 
 SECRET = "9790000000042"
 SMALL = Overrides(
-    blocks=2,
+    blocks=1,
     rounds=2,
     slice_ms=10,
     diagnostic_ms=0,
@@ -62,7 +62,7 @@ def demo(
 def performed(name: str, **changes: Any) -> Run:
     benchmark = Benchmark.objects.get(name=name)
     overrides = Overrides(**{**vars(SMALL), **changes})
-    asked = state.request(benchmark, benchmark.database or Database.objects.get(), overrides, foreground=True)
+    asked = request(benchmark, benchmark.database or Database.objects.get(), overrides, foreground=True)
     return execution.perform(asked.pk, "tests")
 
 
@@ -89,9 +89,14 @@ def test_a_query_loop_and_its_fix_are_compared_in_every_layer(demo: Database) ->
     assert versions["engine"] == "django.db.backends.postgresql"
 
 
-def test_captured_values_are_stored_only_where_a_user_typed_them(demo: Database) -> None:
-    run = performed("book-by-isbn", layers=("psycopg", "django_orm"))
-    assert run.status == Run.Status.DONE
+def test_captured_values_are_stored_only_where_a_user_typed_them(
+    demo: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And OPTIONS that a read-only session cannot satisfy are overridden."""
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings_options")
+    monkeypatch.setenv("PGPERF_TEST_OPTIONS", '{"target_session_attrs": "read-write", "pool": true}')
+    run = performed("book-by-isbn", layers=("psycopg", "django_cursor", "django_orm"))
+    assert (run.status, run.error, run.summary.get("skipped", [])) == (Run.Status.DONE, "", [])
     typed = {"args": [SECRET]}
     assert run.definition["workloads"][0]["args"] == typed["args"]
     kept = {name: getattr(run, name) for name in ("environment", "summary", "timings", "error", "message")}
@@ -106,18 +111,22 @@ def _results() -> list[Any]:
     return [models.VariantResult, models.ComparisonResult, models.BlockResult]
 
 
-@pytest.mark.parametrize("orm", TOO_HARD)
-def test_an_unrepeatable_statement_is_measured_only_in_the_orm(demo: Database, orm: str) -> None:
-    work = Workload.objects.create(name="hard", title="Hard", orm=orm)
+def test_unrepeatable_statements_are_measured_only_in_the_orm(demo: Database) -> None:
+    works = [Workload.objects.create(name=orm[6:], title="Hard", orm=orm) for orm in TOO_HARD]
     new_benchmark(
-        [work], name="hard", title="Hard", database=demo, layers=["libpq", "psycopg", "django_orm"],
+        works, name="hard", title="Hard", database=demo, layers=["libpq", "psycopg", "django_orm"],
         routes=["tcp"], modes=["simple"], clients=[1],
     )  # fmt: skip
     run = performed("hard")
     assert run.status == Run.Status.DONE
-    assert {row.layer for row in run.variants.all()} == {"django_orm"}
-    (why,) = result(run).skipped.values()
-    assert TOO_HARD[orm] in why
+    assert {(row.workload, row.layer) for row in run.variants.all()} == {
+        (work.name, "django_orm") for work in works
+    }
+    reasons = result(run).skipped
+    assert len(reasons) == len(works)
+    for work in works:
+        (why,) = (why for title, why in reasons.items() if work.name in title)
+        assert TOO_HARD[str(work.orm)] in why
     kept = json.dumps([run.environment, run.summary])
     assert not re.search(r"(?<![\d.])4711(?![\d.])", kept), "as a value, not as digits of a time"
 
@@ -136,15 +145,6 @@ def test_a_writing_statement_is_refused_by_the_server(demo: Database) -> None:
     )
 
 
-def test_options_that_a_read_only_session_cannot_satisfy_are_overridden(
-    demo: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings_options")
-    monkeypatch.setenv("PGPERF_TEST_OPTIONS", '{"target_session_attrs": "read-write", "pool": true}')
-    run = performed("book-by-isbn", layers=("psycopg", "django_cursor", "django_orm"))
-    assert (run.status, run.error, run.summary.get("skipped", [])) == (Run.Status.DONE, "", [])
-
-
 def test_everything_the_example_registers_is_valid(demo: Database) -> None:
     for row in [*Workload.objects.filter(name__in=WORKLOADS), *Benchmark.objects.filter(name__in=BENCHMARKS)]:
         row.full_clean()
@@ -152,16 +152,28 @@ def test_everything_the_example_registers_is_valid(demo: Database) -> None:
     assert Benchmark.objects.filter(name__in=BENCHMARKS).count() == len(BENCHMARKS)
 
 
-def test_a_page_is_measured_from_libpq_to_its_view(demo: Database) -> None:
-    run = performed("page", layers=("libpq", "django_cursor", "django_view"))
+def test_a_page_is_measured_from_libpq_to_its_view_and_each_of_its_statements_alone(demo: Database) -> None:
+    run = performed("page", layers=("libpq", "psycopg", "django_cursor", "django_view"), diagnostic_ms=50)
     assert (run.status, run.error) == (Run.Status.DONE, "")
     assert run.environment["captures"]["list-page"]["statements"] == 4
     (ladder,) = run.summary["ladders"]
-    assert [step["layer"] for step in ladder["steps"]] == ["libpq", "django_cursor", "django_view"]
+    layers = ["libpq", "psycopg", "django_cursor", "django_view"]
+    assert [step["layer"] for step in ladder["steps"]] == layers
     assert run.environment["layers"]["django_view"]["answer"].startswith("200, ")
     rows = {row["layer"]: row["rows"] for row in run_json(run)["variants"]}
     assert all(rows.values())
-    assert result(run).sections
+    parts = {section.name: section.part for section in result(run).sections}
+
+    times = {each["layer"]: each["each"] for each in run.environment["statement_times"]}
+    assert list(times) == layers[:-1]
+    for each in times.values():
+        assert [one["numbers"] for one in each] == [[1], [2], [3], [4]]
+        assert all(one["us"] > 0 for one in each)
+    table, _parts = parts["captures"]["tables"]
+    assert len(table.rows) == 4
+    (view,) = run.environment["page_parts"]
+    assert set(view["parts_us"]) == set(page_instruments.PARTS)
+    assert all(us > 0 for us in view["parts_us"].values())
 
 
 def test_a_page_is_seen_by_its_user_without_a_trace_of_the_session(
@@ -181,18 +193,3 @@ def test_a_page_is_seen_by_its_user_without_a_trace_of_the_session(
     key = page_sessions.key_of(run, "reader")
     assert not Session.objects.exists()
     assert key not in serializers.serialize("json", [*Run.objects.all(), *models.BlockResult.objects.all()])
-
-
-def test_each_statement_of_a_page_is_timed_alone(demo: Database) -> None:
-    run = performed("page", layers=("libpq", "psycopg", "django_view"), diagnostic_ms=50)
-    assert (run.status, run.error) == (Run.Status.DONE, "")
-    times = {each["layer"]: each["each"] for each in run.environment["statement_times"]}
-    assert list(times) == ["libpq", "psycopg"]
-    for each in times.values():
-        assert [one["numbers"] for one in each] == [[1], [2], [3], [4]]
-        assert all(one["us"] > 0 for one in each)
-    table, _parts = {section.name: section.part for section in result(run).sections}["captures"]["tables"]
-    assert len(table.rows) == 4
-    (parts,) = run.environment["page_parts"]
-    assert set(parts["parts_us"]) == set(page_instruments.PARTS)
-    assert all(us > 0 for us in parts["parts_us"].values())

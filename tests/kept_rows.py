@@ -1,7 +1,7 @@
 """Rows made once for all tests of a module, and changes that are undone.
 
-Tests over rows of a module ask for no fixture of pytest-django's: at a test's end it closes the
-connection that holds the rows.
+A test over such rows asks for the fixture `db` too: it sees that there is a database, and undoes what
+the test changes.
 """
 
 from collections.abc import Iterator

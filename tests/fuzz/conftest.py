@@ -29,10 +29,9 @@ def superuser(django_db_setup: None, django_db_blocker: Any) -> Iterator[Client]
 
 
 @pytest.fixture
-def site(superuser: Client) -> Iterator[Client]:
+def site(superuser: Client, db: None) -> Client:
     """A superuser's client; a response of 500 raises in the test."""
-    with kept_rows.undone():
-        yield kept_rows.same_user(superuser)
+    return kept_rows.same_user(superuser)
 
 
 @pytest.fixture

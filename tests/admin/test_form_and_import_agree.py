@@ -118,12 +118,14 @@ def disagreeing(row: Row, cases: Sequence[tuple[str, str, Any]], model: str, tak
 
 @pytest.mark.parametrize("model", MODELS)
 def test_both_accept(admin_page: Client, rows: dict[str, Any], model: str) -> None:
-    assert disagreeing(Row(admin_page, model, rows[model]), TAKEN, model, taken=True) == []
+    wrong = disagreeing(Row(admin_page, model, rows[model]), TAKEN, model, taken=True)
+    assert wrong == [], "\n".join(wrong)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_both_refuse(admin_page: Client, rows: dict[str, Any], model: str) -> None:
-    assert disagreeing(Row(admin_page, model, rows[model]), REFUSED, model, taken=False) == []
+    wrong = disagreeing(Row(admin_page, model, rows[model]), REFUSED, model, taken=False)
+    assert wrong == [], "\n".join(wrong)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES.values() if issubclass(page, DefinitionAdmin)])

@@ -323,7 +323,7 @@ def test_each_role_gets_the_expected_answer(role: str, rows: Rows) -> None:
     for name in PAGES:
         with undone():
             wrong += wrong_answers(same_user(logged_in), role, name, rows)
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
 
 
 @pytest.mark.parametrize("role", [*NON_STAFF, *ROLES])
@@ -350,7 +350,7 @@ def test_an_outsider_sees_no_hidden_name(rows: Rows) -> None:
             response = same_user(outsider).get(rows.address(name), follow=True)
             text = b"".join(response.streaming_content) if response.streaming else response.content
             naming += [name] if b"hushed" in text else []
-    assert naming == []
+    assert naming == [], ", ".join(naming)
 
 
 @pytest.mark.parametrize("waits", ["open", "hidden"])

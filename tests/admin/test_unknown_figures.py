@@ -83,7 +83,7 @@ def test_pages_and_files_render_without_figures(admin_page: Client, told: Run) -
                 f"{share} of the figures lost, seed {seed}: {each}"
                 for each in faults(admin_page, told, other)
             ]
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
 
 
 def faults(client: Client, run: Run, other: Run) -> Iterator[str]:

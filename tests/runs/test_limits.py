@@ -141,7 +141,7 @@ def test_every_entry_point_gives_the_same_answer(
         says_why = refusal.startswith(f"{limit.name}: ") and refusal.count(limit.bounds) == 1
         if not (refusal == "" if allowed else says_why):
             wrong.append(f"{limit.name} = {value}, which is {'' if allowed else 'not '}allowed: {refusal!r}")
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
 
 
 def help_of_field(limit: Limit) -> str:

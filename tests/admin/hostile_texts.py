@@ -118,13 +118,13 @@ def assert_pages_are_harmless(client: Client, run: Run, other: Run) -> str:
 
 def assert_file_is_harmless(client: Client, run: Run, name: str) -> None:
     response = client.get(reverse("admin:pgperf_run_download", args=[run.pk, name]))
-    assert response.status_code == 200
+    assert response.status_code == 200, name
     if name.endswith("html"):
         assert_report_is_harmless(response.getvalue().decode(), name)
         return
     found = list(cells(name, response.getvalue()))
-    assert found
-    assert [cell for cell in found if not number(cell) and harmless(unharmed(cell)) != cell] == []
+    assert found, name
+    assert [cell for cell in found if not number(cell) and harmless(unharmed(cell)) != cell] == [], name
 
 
 def assert_report_is_harmless(report: str, name: str) -> None:

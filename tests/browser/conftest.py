@@ -3,10 +3,13 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, sync_playwright
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 SWITCHES = (
@@ -28,26 +31,67 @@ def browser() -> Iterator[Browser]:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
+def new_context(browser: Browser, live_server: LiveServer) -> BrowserContext:
+    """With windows 1280 px wide."""
+    return browser.new_context(
+        base_url=live_server.url, viewport={"width": 1280, "height": 900}, color_scheme="light"
+    )
+
+
+@pytest.fixture(scope="module")
+def shared_context(browser: Browser, live_server: LiveServer) -> Iterator[BrowserContext]:
+    """One that loads static files once for the tests of a module."""
+    context = new_context(browser, live_server)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def page(browser: Browser, live_server: LiveServer, transactional_db: None) -> Iterator[Page]:
-    """A page 1280 px wide, logged in as a superuser.
+def page(shared_context: BrowserContext, live_server: LiveServer, transactional_db: None) -> Iterator[Page]:
+    """A page in which a superuser is logged in, and that knows nothing of the pages before.
 
     A console error, such as a blocked script, fails the test.
     """
+    client = Client()
+    client.force_login(User.objects.create_superuser("boss", password="secret"))
+    session = client.cookies[settings.SESSION_COOKIE_NAME]
+    shared_context.clear_cookies()
+    shared_context.add_cookies([{"name": session.key, "value": session.value, "url": live_server.url}])
+    with without_errors(shared_context) as page:
+        yield page
+        if page.url.startswith(live_server.url):
+            page.evaluate("localStorage.clear()")
+
+
+@pytest.fixture
+def own_page(browser: Browser, live_server: LiveServer, transactional_db: None) -> Iterator[Page]:
+    """A page whose changes concern its whole context, such as another clock; logged in by the form."""
     User.objects.create_superuser("boss", password="secret")
-    context = browser.new_context(
-        base_url=live_server.url, viewport={"width": 1280, "height": 900}, color_scheme="light"
-    )
+    context = new_context(browser, live_server)
+    with without_errors(context) as page:
+        page.goto("/admin/")
+        page.fill("#id_username", "boss")
+        page.fill("#id_password", "secret")
+        page.click("[type=submit]")
+        yield page
+    context.close()
+
+
+def look(page: Page, width: int, scheme: str) -> str:
+    """Makes the window as wide, in this colour scheme; returns both in words."""
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 900})
+    return f"{width} px, {scheme}"
+
+
+@contextmanager
+def without_errors(context: BrowserContext) -> Iterator[Page]:
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if _is_error(message) else None)
-    page.goto("/admin/")
-    page.fill("#id_username", "boss")
-    page.fill("#id_password", "secret")
-    page.click("[type=submit]")
     yield page
-    context.close()
+    page.close()
     assert errors == []
 
 

@@ -1,12 +1,14 @@
 """The page that compares two runs, in a browser, on stored results."""
 
 import re
+from itertools import product
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from pgperf.models import Run
 from tests import factories
+from tests.browser.conftest import look
 from tests.browser.test_run_page import INK, chart
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -52,16 +54,14 @@ def test_the_axis_has_no_negative_ratios(page: Page) -> None:
     assert high > 4
 
 
-@pytest.mark.parametrize("width", [1280, 800])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_content_is_cut_off(page: Page, runs: tuple[Run, Run], width: int, scheme: str) -> None:
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    page.set_viewport_size({"width": width, "height": 900})
-    page.reload()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for number in (1, 2):
-        area = chart(page, f"chart-compare-{number}")["area"]
-        assert area["right"] - area["left"] > 100
+def test_no_content_is_cut_off(page: Page, runs: tuple[Run, Run]) -> None:
+    for width, scheme in product((1280, 800), ("light", "dark")):
+        words = look(page, width, scheme)
+        page.reload()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, words
+        for number in (1, 2):
+            area = chart(page, f"chart-compare-{number}")["area"]
+            assert area["right"] - area["left"] > 100, (words, number)
 
 
 def test_the_form_selects_another_run(page: Page, runs: tuple[Run, Run]) -> None:
@@ -93,9 +93,9 @@ def test_the_action_compares_the_selected_runs(page: Page, runs: tuple[Run, Run]
     expect(page.locator(".pgperf-head dt")).to_have_text(["run", "run", "baseline"])
 
 
-@pytest.mark.parametrize("width", [1280, 800])
-def test_a_comparison_of_eight_runs_fits(page: Page, width: int) -> None:
+def test_a_comparison_of_eight_runs_fits(page: Page) -> None:
     runs = [factories.make_results(factories.make_run()) for _ in range(8)]
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto(f"/admin/pgperf/run/compare/?runs={','.join(str(run.pk) for run in runs)}")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for width in (1280, 800):
+        look(page, width, "light")
+        page.goto(f"/admin/pgperf/run/compare/?runs={','.join(str(run.pk) for run in runs)}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from pgperf.models import Run
 from tests import factories
+from tests.browser.conftest import look
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -71,10 +72,14 @@ def test_charts_are_redrawn_when_the_theme_changes(page: Page, run: Run) -> None
     assert chart(page, "chart-throughput")["colours"] == after
 
 
-@pytest.mark.parametrize("width", [1280, 800])
-def test_no_content_is_cut_off(page: Page, run: Run, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.reload()
+def test_no_content_is_cut_off(page: Page, run: Run) -> None:
+    for width in (1280, 800):
+        look(page, width, "light")
+        page.reload()
+        assert_nothing_is_cut_off(page, width)
+
+
+def assert_nothing_is_cut_off(page: Page, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for canvas in page.locator("canvas[data-chart]").all():
         name = canvas.get_attribute("data-chart")
@@ -85,8 +90,8 @@ def test_no_content_is_cut_off(page: Page, run: Run, width: int) -> None:
             "return Math.max(...lines.flat().map(line => pen.measureText(line).width)); }",
             drawn["labels"],
         )
-        assert drawn["area"]["left"] >= widest, name
-        assert drawn["area"]["right"] - drawn["area"]["left"] > 150, name
+        assert drawn["area"]["left"] >= widest, (name, width)
+        assert drawn["area"]["right"] - drawn["area"]["left"] > 150, (name, width)
 
 
 def test_wide_tables_scroll_with_the_keyboard(page: Page, run: Run) -> None:
@@ -131,19 +136,19 @@ def test_a_network_failure_does_not_look_like_a_failed_run(page: Page) -> None:
     expect(page.locator("[data-part=trouble]")).to_be_hidden()
 
 
-def test_a_hidden_page_does_not_poll(page: Page) -> None:
+def test_a_hidden_page_does_not_poll(own_page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING)
-    page.clock.install()
-    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    own_page.clock.install()
+    own_page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "progress" in request.url else None)
-    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    page.clock.run_for(20_000)
+    own_page.on("request", lambda request: asked.append(request.url) if "progress" in request.url else None)
+    own_page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    own_page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    own_page.clock.run_for(20_000)
     assert asked == []
-    page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
-    with page.expect_request("**/progress/"):
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    own_page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
+    with own_page.expect_request("**/progress/"):
+        own_page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_one_click_cancels_the_run(page: Page) -> None:

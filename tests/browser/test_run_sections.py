@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from pgperf.models import Run
 from pgperf.runs.definitions import freeze
 from tests import factories
+from tests.browser.conftest import look
 from tests.browser.test_run_page import INK, chart
 from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 
@@ -55,42 +56,38 @@ def test_curves_are_drawn_from_the_stored_numbers(page: Page, run: Run) -> None:
     assert values(page, "chart-scaling-cpu-1")[0][3] == 100 * row.cpu_account["share"]["clients"]
     timeline = run.summary["timeline"]
     assert values(page, "chart-timeline")[0] == [100 * share for share in timeline["roles"]["clients"]]
+    assert_the_client_axis_is_logarithmic(page)
 
 
-def test_the_client_axis_is_logarithmic(page: Page, run: Run) -> None:
+def assert_the_client_axis_is_logarithmic(page: Page) -> None:
     ticks = page.evaluate(TICKS, "chart-scaling-1")
     assert [label for _at, label in ticks] == [str(count) for count in CLIENTS]
     steps = [right[0] - left[0] for left, right in pairwise(ticks)]
     assert max(steps) - min(steps) < 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_chart_is_drawn_in_distinct_colours(page: Page, run: Run, scheme: str) -> None:
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    unfold(page)
-    canvases = page.locator("canvas[data-chart]")
-    assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
-    for name in ("chart-spent-1", "chart-cpu", "chart-scaling-cpu-1", "chart-timeline", "chart-waits"):
-        legend = page.evaluate(LEGEND, name)
-        assert len({colour for colour, _text in legend}) == len(legend) > 3, name
+def test_every_chart_is_drawn_in_distinct_colours(page: Page, run: Run) -> None:
+    for scheme in ("light", "dark"):
+        page.reload()
+        look(page, 1280, scheme)
+        unfold(page)
+        canvases = page.locator("canvas[data-chart]")
+        assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all()), scheme
+        for name in ("chart-spent-1", "chart-cpu", "chart-scaling-cpu-1", "chart-timeline", "chart-waits"):
+            legend = page.evaluate(LEGEND, name)
+            assert len({colour for colour, _text in legend}) == len(legend) > 3, (name, scheme)
 
 
-@pytest.mark.parametrize("width", [1280, 800])
-def test_no_content_is_wider_than_the_page(page: Page, run: Run, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.reload()
-    unfold(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for canvas in page.locator("canvas[data-chart]").all():
-        name = str(canvas.get_attribute("data-chart"))
-        area = chart(page, name)["area"]
-        assert area["right"] - area["left"] > 150, name
-
-
-def test_the_topics_link_to_their_sections(page: Page, run: Run) -> None:
-    page.get_by_role("navigation", name="Topics of this run").get_by_role("link", name="Server").click()
-    heading = page.get_by_role("heading", name="The server", exact=True)
-    expect(heading).to_be_in_viewport()
+def test_no_content_is_wider_than_the_page(page: Page, run: Run) -> None:
+    for width in (1280, 800):
+        look(page, width, "light")
+        page.reload()
+        unfold(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for canvas in page.locator("canvas[data-chart]").all():
+            name = str(canvas.get_attribute("data-chart"))
+            area = chart(page, name)["area"]
+            assert area["right"] - area["left"] > 150, (name, width)
 
 
 def test_collapsed_charts_are_drawn_when_opened(page: Page, run: Run) -> None:
@@ -105,7 +102,11 @@ def test_collapsed_charts_are_drawn_when_opened(page: Page, run: Run) -> None:
     assert canvas.evaluate(INK) > 1000
 
 
-def test_the_confirm_button_opens_the_preview(page: Page, run: Run) -> None:
+def test_topics_link_to_their_sections_and_the_confirm_button_opens_the_preview(page: Page, run: Run) -> None:
+    page.get_by_role("navigation", name="Topics of this run").get_by_role("link", name="Server").click()
+    heading = page.get_by_role("heading", name="The server", exact=True)
+    expect(heading).to_be_in_viewport()
+    page.get_by_role("navigation", name="Topics of this run").get_by_role("link", name="Everything").click()
     page.get_by_text("All verdicts and their evidence").click()
     page.get_by_role("button", name="Confirm Django ORM · socket", exact=True).click()
     expect(page).to_have_url(f"{page.url.split('/admin')[0]}/admin/pgperf/run/{run.pk}/confirm/")

@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 
 from pgperf.models import Run
 from tests import site_steps
+from tests.browser.conftest import look
 from tests.browser.test_layout import CHARTS_STAND, FAULTS
 from tests.browser.test_run_page import chart
 from tests.cpu_accounts import add_cpu_accounts
@@ -44,11 +45,13 @@ def test_at_a_rate_the_percentiles_are_drawn(page: Page, run: Run) -> None:
     assert page.evaluate(FAULTS) == []
 
 
-@pytest.mark.parametrize("width", [1280, 600])
-def test_the_section_has_no_fault_of_layout(page: Page, run: Run, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.reload(wait_until="load")
-    page.evaluate(CHARTS_STAND)
-    if PICTURES:
-        page.locator("#run-staircase").screenshot(path=Path(PICTURES) / f"staircase-{width}.png")
-    assert page.evaluate(FAULTS) == []
+def test_the_section_has_no_fault_of_layout(page: Page, run: Run) -> None:
+    found = {}
+    for width in (1280, 600):
+        look(page, width, "light")
+        page.reload(wait_until="load")
+        page.evaluate(CHARTS_STAND)
+        if PICTURES:
+            page.locator("#run-staircase").screenshot(path=Path(PICTURES) / f"staircase-{width}.png")
+        found[width] = page.evaluate(FAULTS)
+    assert found == {1280: [], 600: []}

@@ -60,11 +60,11 @@ class CostlyFile:
         return cls(name, f"x.{kind}", made if isinstance(made, bytes) else made.encode())
 
 
-@pytest.fixture
-def files(site: Client) -> dict[tuple[str, str], bytes]:
+@pytest.fixture(scope="module")
+def files(superuser: Client) -> dict[tuple[str, str], bytes]:
     """The export of each model in each format."""
     return {
-        (model, kind): site.post(reverse(f"admin:pgperf_{model}_export"), {"format": kind}).content
+        (model, kind): superuser.post(reverse(f"admin:pgperf_{model}_export"), {"format": kind}).content
         for model in MODELS
         for kind in FORMATS
     }

@@ -78,8 +78,15 @@ def check(ratio: float, step: float, own: float, base: float) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(SHAPES)
-def test_json(shape: tuple[int, int, int, float]) -> None:
-    found = json.loads(json.dumps(rows_json(rows(*shape)), allow_nan=False))
+def test_one_run(shape: tuple[int, int, int, float]) -> None:
+    shown = rows(*shape)
+    check_json(shown)
+    check_csv(shown)
+    check_tables_of_pages_and_of_the_terminal(shown)
+
+
+def check_json(shown: RunRows) -> None:
+    found = json.loads(json.dumps(rows_json(shown), allow_nan=False))
     us = {each["label"]: each["us_per_op"] for each in found["variants"]}
     rate = {each["label"]: each["ops_per_s"] for each in found["variants"]}
     for each in found["comparisons"]:
@@ -106,10 +113,7 @@ def _check_ladder(ladder: dict[str, Any], us: dict[str, float]) -> None:
         assert each["us"] == pytest.approx(us[each["label"]], rel=1e-12)
 
 
-@settings(max_examples=10, deadline=None)
-@given(SHAPES)
-def test_csv(shape: tuple[int, int, int, float]) -> None:
-    shown = rows(*shape)
+def check_csv(shown: RunRows) -> None:
     with patch("pgperf.reports.csv_files.read", return_value=shown):
         variants, comparisons = (
             list(csv.DictReader(io.StringIO(make(shown.run))))
@@ -120,11 +124,8 @@ def test_csv(shape: tuple[int, int, int, float]) -> None:
         check(float(each["ratio"]), float(each["delta_us"]), us[each["variant"]], us[each["baseline"]])
 
 
-@settings(max_examples=25, deadline=None)
-@given(SHAPES)
-def test_tables_of_pages_and_of_the_terminal(shape: tuple[int, int, int, float]) -> None:
+def check_tables_of_pages_and_of_the_terminal(shown: RunRows) -> None:
     """By the printed digits: each figure may be off by half of its last digit."""
-    shown = rows(*shape)
     times = [row[5].text for row in throughput.throughput_table(shown.variants).rows]
     us = dict(zip((row.label for row in shown.variants), times, strict=True))
     for ladder in shown.ladders:

@@ -2,6 +2,7 @@
 them.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,9 +16,8 @@ from pgperf.models import Run
 from pgperf.reports import connections, run_page, suite
 from pgperf.reports.run_rows import RunRows, read
 from tests.catalog_runs import make_catalog_run
+from tests.kept_rows import kept
 from tests.reports.reading import texts
-
-pytestmark = pytest.mark.django_db
 
 
 def test_each_publication_is_of_a_catalog_benchmark_that_has_its_configurations() -> None:
@@ -49,9 +49,16 @@ def test_the_figures_are_those_of_the_benchmarks_that_judge_the_conclusions() ->
     assert [(each.ops_per_s, each.excluding) for each in poolers] == [published_c.DIRECT, published_c.POOLED]
 
 
+@pytest.fixture(scope="module")
+def runs(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, int]]:
+    """The number of a run of each of these benchmarks."""
+    with kept(django_db_blocker):
+        yield {name: make_catalog_run(name).pk for name in ("driver-suite-published", "connection-cost")}
+
+
 @pytest.fixture
-def drivers() -> Run:
-    return make_catalog_run("driver-suite-published")
+def drivers(runs: dict[str, int], db: None) -> Run:
+    return Run.objects.get(pk=runs["driver-suite-published"])
 
 
 def test_a_suite_has_the_published_ratios_as_marks_and_in_a_table(drivers: Run) -> None:
@@ -94,8 +101,8 @@ def test_layers_of_one_colour_have_different_tints(drivers: Run) -> None:
 
 
 @pytest.fixture
-def cost() -> RunRows:
-    return read(make_catalog_run("connection-cost"))
+def cost(runs: dict[str, int], db: None) -> RunRows:
+    return read(Run.objects.get(pk=runs["connection-cost"]))
 
 
 def test_connecting_has_the_published_throughput_beside_the_one_thread_of_pgbench(cost: RunRows) -> None:

@@ -72,8 +72,8 @@ def test_formulas_are_quoted() -> None:
 
 def test_memory_does_not_grow_with_the_run() -> None:
     """Ten times the slices, which are megabytes of text, take no more than a few of them."""
-    few = factories.make_blocks(factories.make_run(), blocks=10, rounds=20)
-    many = factories.make_blocks(factories.make_run(), blocks=100, rounds=20)
+    few = factories.make_blocks(factories.make_run(), blocks=6, rounds=20)
+    many = factories.make_blocks(factories.make_run(), blocks=60, rounds=20)
     _peak(few)  # imports and caches
     peaks = _peak(few), _peak(many)
     assert peaks[1] < 2 * peaks[0], "what Python keeps for reuse, not what it holds"

@@ -51,11 +51,21 @@ class Supervisor:
         return read_env_file(self.directory / "env")
 
 
+@pytest.fixture(scope="module")
+def kept_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of stacks that start one after the other: only the first makes a database and fills it."""
+    directory = tmp_path_factory.mktemp("kept") / "own"
+    yield directory
+    Supervisor(directory).command("clean")
+
+
 @pytest.fixture
-def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    one = Supervisor(tmp_path / "own")
+def supervisor(kept_directory: Path) -> Iterator[Supervisor]:
+    """A stack that does not run, before the test and after it."""
+    one = Supervisor(kept_directory)
     yield one
-    one.command("clean")
+    if one.directory.exists():
+        one.command("down")
 
 
 @pytest.fixture(scope="module")
@@ -138,20 +148,12 @@ def test_web_servers_that_a_running_stack_lacks_need_a_restart(running: Supervis
         assert "runs without web_gunicorn; stop it first: `make down`" in done.stderr
 
 
-def test_an_unknown_step_lists_the_known_ones(supervisor: Supervisor) -> None:
+def test_an_unknown_step_lists_the_known_ones(tmp_path: Path) -> None:
+    supervisor = Supervisor(tmp_path / "own")
     done = supervisor.command("up", "--web=web_caddy")
     assert done.returncode == 2
     assert "no step web_caddy; choose from web_apache, web_gunicorn" in done.stderr
     assert not supervisor.directory.exists()
-
-
-def test_a_command_of_exec_can_have_servers_started_anew(supervisor: Supervisor) -> None:
-    ask = (
-        "import os, pathlib; from example.stack import control;"
-        "control.start_anew(pathlib.Path(os.environ['PGPERF_STACK_CONTROL']), ['web_gunicorn'], 1)"
-    )
-    done = supervisor.command("exec", "--web=web_gunicorn", "--", sys.executable, "-c", ask)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_exec_uses_the_running_stack(running: Supervisor) -> None:
@@ -159,8 +161,15 @@ def test_exec_uses_the_running_stack(running: Supervisor) -> None:
     assert (done.stdout.strip(), done.returncode) == (running.env["PGPERF_DB_PORT"], 7)
 
 
-def test_exec_starts_and_stops_servers(supervisor: Supervisor) -> None:
-    done = supervisor.command("exec", "--", "sh", "-c", "echo $PGPERF_DB_PORT")
+def test_exec_starts_servers_for_a_command_that_can_have_them_started_anew_and_stops_them(
+    supervisor: Supervisor,
+) -> None:
+    ask = (
+        "import os, pathlib; from example.stack import control; print(os.environ['PGPERF_DB_PORT']);"
+        "control.start_anew(pathlib.Path(os.environ['PGPERF_STACK_CONTROL']), ['web_gunicorn'], 1)"
+    )
+    done = supervisor.command("exec", "--web=web_gunicorn", "--", sys.executable, "-c", ask)
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip().isdigit()
     assert lock.owner(supervisor.directory) == 0
 
@@ -181,29 +190,30 @@ def test_exec_with_stay_ends_if_the_command_fails(supervisor: Supervisor) -> Non
     assert supervisor.command("exec", "--stay", "--", "false").returncode == 1
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_no_process_is_left_when_the_supervisor_ends(supervisor: Supervisor, how: signal.Signals) -> None:
-    started = supervisor.command("up", f"--web={','.join(STARTED)}")
-    assert started.returncode == 0, started.stderr
-    processes = supervisor.processes()
-    pidfds = open_pidfds(processes)
-    signal.pidfd_send_signal(pidfds[0], how)
-    assert len(processes) > 8 + len(STARTED)
-    assert await_ends(pidfds, seconds=60) == 0
+def test_no_process_is_left_however_the_supervisor_ends_and_up_finds_the_same_passwords(
+    supervisor: Supervisor,
+) -> None:
+    passwords = set()
+    for how in (signal.SIGKILL, signal.SIGTERM, "down"):
+        steps = [] if how == "down" else STARTED
+        started = supervisor.command("up", f"--web={','.join(steps)}")
+        assert started.returncode == 0, started.stderr
+        passwords.add(supervisor.env["PGPERF_ADMIN_PASSWORD"])
+        processes = supervisor.processes()
+        assert len(processes) > 8 + len(steps)
+        pidfds = open_pidfds(processes)
+        if isinstance(how, signal.Signals):
+            signal.pidfd_send_signal(pidfds[0], how)
+            assert await_ends(pidfds, seconds=60) == 0, how
+        else:
+            assert supervisor.command("down").returncode == 0
+            assert await_ends(pidfds, seconds=0) == 0, "it waits for the end"
+            assert supervisor.env == {}
+    assert len(passwords) == 1
 
 
-def test_down_waits_and_up_finds_the_same_passwords(supervisor: Supervisor) -> None:
-    supervisor.command("up")
-    first = supervisor.env
-    pidfds = open_pidfds(supervisor.processes())
-    assert supervisor.command("down").returncode == 0
-    assert await_ends(pidfds, seconds=0) == 0
-    assert supervisor.env == {}
-    supervisor.command("up")
-    assert supervisor.env["PGPERF_ADMIN_PASSWORD"] == first["PGPERF_ADMIN_PASSWORD"]
-
-
-def test_a_stack_that_cannot_start_shows_the_reason(supervisor: Supervisor) -> None:
+def test_a_stack_that_cannot_start_shows_the_reason(tmp_path: Path) -> None:
+    supervisor = Supervisor(tmp_path / "own")
     supervisor.directory.mkdir(parents=True)
     (supervisor.directory / "lock").mkdir()
     done = supervisor.command("up")

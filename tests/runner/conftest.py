@@ -2,6 +2,7 @@
 control group.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,25 +10,34 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+import pytest_django
 from django.db import connection
 
+from example.books.models import Author, Book, Publisher
 from example.books.sample_data import create_books
 from pgperf.core.records import Route
+from pgperf.runner.cpu.cgroups import groups_of
 from tests.runner.server_groups import in_group_of_its_own, in_shared_groups
 
 
-@pytest.fixture
-def book_routes(transactional_db: None, routes: dict[str, Route]) -> dict[str, Route]:
+@pytest.fixture(scope="module")
+def book_routes(
+    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker, routes: dict[str, Route]
+) -> Iterator[dict[str, Route]]:
     """Routes to the tests' own database, which has the example's books; read-only sessions, as
     rails give them.
     """
-    create_books()
-    name = str(connection.settings_dict["NAME"])
+    with django_db_blocker.unblock():
+        create_books()
+        name = str(connection.settings_dict["NAME"])
     options = "-c default_transaction_read_only=on"
-    return {
+    yield {
         key: replace(route, dbname=name, options="" if route.pooler else options)
         for key, route in routes.items()
     }
+    with django_db_blocker.unblock():
+        for model in (Book, Author, Publisher):
+            model.objects.all().delete()
 
 
 @pytest.fixture
@@ -44,6 +54,14 @@ def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Ite
     """The server in a control group of its own."""
     with in_shared_groups(postmaster), in_group_of_its_own(postmaster, request.param) as directory:
         yield directory
+
+
+@pytest.fixture
+def one_own_group(postmaster: psutil.Process) -> Iterator[None]:
+    """The same, of one version that counts on this machine: for what does not depend on which."""
+    first_version = any((each / "cpuacct.usage").exists() for each in groups_of(os.getpid()))
+    with in_shared_groups(postmaster), in_group_of_its_own(postmaster, first_version):
+        yield
 
 
 @pytest.fixture

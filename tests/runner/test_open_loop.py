@@ -165,29 +165,29 @@ def test_the_schedule_of_a_slice_is_no_longer_than_a_client_can_record(clients: 
 
 
 def test_a_run_holds_a_low_rate_and_says_what_became_of_a_high_one() -> None:
-    """An operation takes 5 ms: one client has room for 20/s, and none for 1,000/s, of which it reaches
+    """An operation takes 2 ms: one client has room for 50/s, and none for 2,500/s, of which it reaches
     none that is due in the window.
     """
     watcher = Watcher()
-    what = definition(rates=(None, 20.0, 1000.0), schedule="constant", nominal_us={"fake": 5000.0})
+    what = definition(rates=(None, 50.0, 2500.0), schedule="constant", nominal_us={"fake": 2000.0})
     run(what, watcher)
     by_rate = {block.variant.rate: block for block in watcher.blocks if not block.variant.control}
-    (closed,), (low,), (high,) = (by_rate[rate].slices for rate in (None, 20.0, 1000.0))
+    (closed,), (low,), (high,) = (by_rate[rate].slices for rate in (None, 50.0, 2500.0))
     assert (closed.due, closed.lag_ns, closed.backlog) == (None, None, None)
-    assert low.window_ns == WINDOW_MAX_NS
+    assert low.window_ns == 2000 * MS
     assert low.due == 100
-    assert high.due == 500
+    assert high.due == 1250
     assert high.backlog
     assert high.backlog <= high.due
     for record in (low, high):
-        assert record.us_per_op >= 5000
+        assert record.us_per_op >= 2000
         assert record.rows == record.ops
         assert (record.late, record.skipped) == (None, 0)
     held = {rate: open_loop(block.variant, block.slices) for rate, block in by_rate.items()}
     assert held[None] is None
-    assert held[1000.0]
-    assert not held[1000.0].is_held
-    assert set(by_rate[1000.0].phases) == {"lag", "service"}
+    assert held[2500.0]
+    assert not held[2500.0].is_held
+    assert set(by_rate[2500.0].phases) == {"lag", "service"}
 
 
 def test_a_latency_limit_skips_what_would_begin_too_late() -> None:
@@ -195,7 +195,7 @@ def test_a_latency_limit_skips_what_would_begin_too_late() -> None:
     operation that is under way.
     """
     watcher = Watcher()
-    run(definition(rates=(1000.0,), latency_limit_ms=20.0, nominal_us={"fake": 5000.0}, rounds=3), watcher)
+    run(definition(rates=(1000.0,), latency_limit_ms=20.0, nominal_us={"fake": 5000.0}), watcher)
     records = watcher.blocks[0].slices
     assert sum(record.skipped or 0 for record in records) > 0
     assert all(record.late is not None for record in records)

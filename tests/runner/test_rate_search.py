@@ -197,6 +197,13 @@ def test_a_tool_has_no_search() -> None:
     assert [(left.layer, left.loop) for left in plan.skipped] == [("pgbench", "open")]
 
 
+@pytest.fixture
+def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their proper length has a test of its own."""
+    monkeypatch.setattr("pgperf.runner.slice_length.WINDOW_MAX_NS", 300 * MS)
+
+
+@pytest.mark.usefixtures("short_slices")
 def test_a_run_searches_beside_the_closed_loop() -> None:
     """An operation takes 2 ms of one connection, so the capacity is near 500/s."""
     watcher = Watcher()
@@ -214,6 +221,7 @@ def test_a_run_searches_beside_the_closed_loop() -> None:
     assert {piece.asked_per_s for block in others for piece in block.slices} == {None}
 
 
+@pytest.mark.usefixtures("short_slices")
 def test_a_search_on_a_real_server(routes: dict[str, Route], c_client: Path) -> None:
     """How high the rate is depends on this machine; what the search says of it does not."""
     watcher = Watcher()
@@ -237,6 +245,7 @@ def test_a_search_on_a_real_server(routes: dict[str, Route], c_client: Path) -> 
         assert one.rate == pytest.approx(one.share * one.capacity)
 
 
+@pytest.mark.usefixtures("short_slices")
 def test_beside_load_a_real_search_has_no_number(routes: dict[str, Route], c_client: Path) -> None:
     watcher = Watcher()
     what = definition(

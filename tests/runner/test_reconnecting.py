@@ -1,6 +1,7 @@
 """Runs of clients that reconnect: who pays for a connection, on a real server and pooler."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,17 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import departure
 from tests.runner.builders import definition
+from tests.runner.client_nursery import control_connections
 from tests.runner.cpu.test_accounting import Keeper
 
 #: A login by SCRAM takes 2 to 5 ms of the server's CPU time, a query 0.05 ms.
 CONNECT_NS, QUERY_NS = 1_000_000, 500_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with control_connections(tmp_path_factory.mktemp("nursery")):
+        yield
 
 
 class Watcher(Keeper):
@@ -71,7 +79,7 @@ CONTENDED = (
 
 
 def test_a_pooler_keeps_the_servers_connections(
-    own_group: Path, routes: dict[str, Route], postmaster: psutil.Process
+    one_own_group: None, routes: dict[str, Route], postmaster: psutil.Process
 ) -> None:
     """Its server connections are used again, whoever used them before."""
     _result, watcher = run(routes, postmaster, "pgbouncer")
@@ -85,7 +93,7 @@ def test_without_a_control_group_the_server_is_unknown(
 ) -> None:
     """Neither zero nor too small; clients that keep their connections are measured beside them."""
     modes = ("persistent", "per_operation")
-    _result, watcher = run(routes, postmaster, "tcp", connection_modes=modes)
+    _result, watcher = run(routes, postmaster, "tcp", connection_modes=modes, rounds=1)
     for block in watcher.blocks:
         if block.variant.reconnects:
             assert {piece.server_ns for piece in block.slices} == {None}
@@ -96,7 +104,7 @@ def test_without_a_control_group_the_server_is_unknown(
 
 
 def test_the_next_slice_does_not_pay_for_the_last(
-    own_group: Path, routes: dict[str, Route], postmaster: psutil.Process
+    one_own_group: None, routes: dict[str, Route], postmaster: psutil.Process
 ) -> None:
     """A kept connection beside one that is made anew costs what it costs alone."""
     modes = ("persistent", "per_operation")
@@ -123,7 +131,7 @@ def test_the_postmaster_is_left_alone_where_clients_keep_their_connections(
 ) -> None:
     before = os.sched_getaffinity(postmaster.pid)
     _result, watcher = run(
-        routes, postmaster, "tcp", placement="apart", connection_modes=("persistent", "pool")
+        routes, postmaster, "tcp", placement="apart", connection_modes=("persistent", "pool"), rounds=1
     )
     assert all(cpus == before for cpus in watcher.cpus)
 
@@ -133,7 +141,7 @@ def test_a_postmaster_that_may_not_be_bound_leaves_all_to_the_scheduler(
 ) -> None:
     real = placement.may_pin
     monkeypatch.setattr(placement, "may_pin", lambda pid: pid != postmaster.pid and real(pid))
-    result, _watcher = run(routes, postmaster, "tcp", placement="apart")
+    result, _watcher = run(routes, postmaster, "tcp", placement="apart", rounds=1)
     assert {variant.placement for variant in result.plan.variants} == {"scheduler"}
     assert "does not allow" in result.environment["placement"]["note"]
 
@@ -142,13 +150,13 @@ def test_backends_that_stay_disturb_their_slice(
     routes: dict[str, Route], postmaster: psutil.Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(departure, "_remaining", lambda pids, deadline: 2)
-    _result, watcher = run(routes, postmaster, "tcp", clients=(1,))
+    _result, watcher = run(routes, postmaster, "tcp", clients=(1,), rounds=1)
     reasons = {piece.disturbed for block in watcher.blocks for piece in block.slices}
     assert reasons == {"2 of its backends had not left the server after 5 s"}
 
 
 def test_a_route_without_a_password_is_said_so(routes: dict[str, Route], postmaster: psutil.Process) -> None:
     trusted = {"tcp": replace(routes["tcp"], user="demo_trusted", password="")}
-    result, _watcher = run(trusted, postmaster, "tcp")
+    result, _watcher = run(trusted, postmaster, "tcp", rounds=1)
     found = result.environment["connections"]["tcp"]
     assert found == {"authentication": "none (trust, peer or certificate)", "tls": "none"}

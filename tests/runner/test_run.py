@@ -4,6 +4,7 @@ way to fail.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -28,9 +29,28 @@ from pgperf.runner.progress import Progress
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.slice_length import Need, pilot_slice
 from tests.runner.builders import definition
+from tests.runner.client_nursery import Nursery, of_no_site
 
 ROUTES = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
 MACHINE = RunSettings(build_dir="", run_id="test")
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    with of_no_site(tmp_path_factory.mktemp("nursery"), "fake") as found:
+        yield found
+
+
+@pytest.fixture
+def started() -> None:
+    """Clients start by themselves: their own processes are looked at."""
+
+
+@pytest.fixture(autouse=True)
+def forked(request: pytest.FixtureRequest, nursery: Nursery) -> Iterator[None]:
+    """Other clients are forked."""
+    with nullcontext() if "started" in request.fixturenames else nursery.raising():
+        yield
 
 
 class Watcher:
@@ -102,7 +122,7 @@ def test_the_first_blocks_have_cold_phases_and_the_others_do_not() -> None:
     assert [b.cold_us["startup"] is not None for b in watcher.blocks] == [True, True, False, False]
 
 
-def test_slices_hold_together() -> None:
+def test_slices_hold_together(started: None) -> None:
     watcher = Watcher()
     run(definition(), watcher)
     for block in watcher.blocks:
@@ -119,7 +139,7 @@ def test_slices_hold_together() -> None:
         assert block.histogram
 
 
-def test_clients_whose_operations_outlast_the_lead_in_begin_before_the_window() -> None:
+def test_clients_whose_operations_outlast_the_lead_in_begin_before_the_window(started: None) -> None:
     """Connecting, operating and closing take 26 ms here, the lead-in that is asked for 1 ms: without a
     longer one each slice would be late. On a busy machine one may be.
     """
@@ -307,10 +327,10 @@ def test_a_run_whose_six_blocks_cannot_fit_does_not_start() -> None:
 
 
 def test_a_run_whose_first_operations_show_that_six_blocks_cannot_fit_ends_before_it_times_any() -> None:
-    """An operation takes 0.4 s: six blocks with two variants of five operations take 24 s."""
+    """An operation takes 0.15 s: six blocks with two variants of five operations take 9 s."""
     watcher = Watcher()
     with pytest.raises(BudgetTooShort, match="set a time budget of"):
-        run(definition(budget_s=10, slice_ms=0, nominal_us={"fake": 400_000.0}, warm_up_ops=1), watcher)
+        run(definition(budget_s=5, slice_ms=0, nominal_us={"fake": 150_000.0}, warm_up_ops=1), watcher)
     assert watcher.blocks == []
 
 
@@ -351,7 +371,7 @@ def test_progress_says_what_the_run_does_how_precise_it_is_and_the_time_left() -
     run(definition(blocks=9, precision=1e-9), early)
     assert "Block 1: clients start and warm up. Precision not yet known, target" in early.said[0]
     assert re.search(r"Known to ±[\d.]+ %, target ±.* \d+ s passed\.", early.said[-1])
-    run(definition(blocks=9, precision=2.0, budget_s=600), timed)
+    run(definition(blocks=9, precision=1000.0, budget_s=600), timed)
     assert timed.said[0].endswith("0 s passed, at most 10 min left.")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pgperf.core.records import Route
 from pgperf.install import launch
 from pgperf.runner import site_connection
 from pgperf.runner.client_process import ClientProcess, login, site_environment
+from tests.runner.client_nursery import with_modules_of_site
 
 READ_ONLY = "-c default_transaction_read_only=on"
 WORKLOAD = {"orm": "tests.counting"}
@@ -45,6 +47,13 @@ KEPT = {
     "assume_role": "pgperf",
     "fallback_application_name": "site",
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Clients are forked, and then set Django up themselves."""
+    with with_modules_of_site(tmp_path_factory.mktemp("nursery")) as found, found.raising():
+        yield
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,16 @@ from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticRe
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.runner.builders import definition
+from tests.runner.client_nursery import control_connections
 
 ONE_ROW = WorkloadDefinition("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
 TURNS = WorkloadDefinition("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with control_connections(tmp_path_factory.mktemp("nursery")):
+        yield
 
 
 class Watcher:

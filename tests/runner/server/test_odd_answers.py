@@ -1,6 +1,6 @@
 """Control queries against forged answers: a typed error that names the route and the server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -23,6 +23,13 @@ from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from pgperf.runner.server.probe import ServerProbe
 from tests.clients.hostile_server import HTML, ROWS, HostileServer
 from tests.fuzz.hostile import WORDS
+from tests.runner.client_nursery import control_connections
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with control_connections(tmp_path_factory.mktemp("nursery")):
+        yield
 
 
 def probe(route: Route, ask: Callable[[ServerProbe], Any]) -> Any:

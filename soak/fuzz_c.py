@@ -171,10 +171,15 @@ def conversations() -> Iterator[bytes]:
     )
     yield _encoded(_spec(bare, "prepared", False), protocol.Query(""), protocol.Bye())
     yield _encoded(_spec(bare, "simple", False)._replace(runner_pid=1), protocol.Bye())
+    yield _encoded(_spec(bare, "extended", False), OVERLOAD, protocol.Bye())
     yield _encoded(protocol.Bye())
     yield from NEAR_MISSES
 
 
+#: An open loop that skips nearly all of its operations: its reply is longer than a megabyte.
+OVERLOAD = protocol.Slice(
+    seq=1, start_ns=2_000_000_000, window_ns=70_000_000_000, rate=1000.0, latency_limit_ns=1
+)
 NEAR_MISSES = (
     b"",
     b"{}\n",

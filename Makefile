@@ -10,6 +10,8 @@ AXE := node_modules/axe-core/axe.min.js
 C_CLIENT := .build/pgperf-libpq
 PACKAGER := .packager
 SERVE ?= 1
+# A suite starts hundreds of processes; each would compile pgperf anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check matrix soak published-a published-b published-c published-d format up up-web down clean build wheel venv system web nginx postgresql apache chromium mariadb clang
 

@@ -1,20 +1,11 @@
 """Workers that the tests of a module share, beside tables that each test empties."""
 
-import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from example.stack.part import Part
 from pgperf.db.now import Now
 from pgperf.models import Worker
-
-
-def until(holds: Callable[[], Any], seconds: float, what: str) -> None:
-    """Other processes make it true, in the database: all we can do is look."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
+from tests.waiting import until
 
 
 def rows_of(parts: Iterable[Part]) -> list[Worker]:

@@ -10,8 +10,7 @@ from django.conf import settings
 from pgperf.catalog import FIXTURES
 from pgperf.core.records import Route
 from pgperf.install.c_client import build
-from tests.clients import forking
-from tests.clients.driving import Driven, Subject
+from tests.clients.driving import Driven, Subject, stop_servers
 
 Start = Callable[..., Driven]
 #: Variables that many clients are started with, and which belong to their imports.
@@ -50,7 +49,7 @@ def admin(tcp: Route) -> Iterator[psycopg.Connection]:
 def _fork_servers() -> Iterator[None]:
     """Those that tests start end with this folder's last test: other folders' look for clients."""
     yield
-    forking.stop_all()
+    stop_servers()
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ import sys
 import tempfile
 import time
 from array import array
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
@@ -17,9 +19,8 @@ from django.conf import settings
 from pgperf.core import protocol, sql_parameters
 from pgperf.core.layers import LAYERS, calls_orm, is_async
 from pgperf.core.records import Route, WorkloadDefinition
-from tests.clients.forking import ForkedProcess, server
+from tests.forking import ROOT, ForkedProcess, ForkServer, importing
 
-ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
 
 #: Deprecated calls of our own are errors, as in the tests' own process.
@@ -67,25 +68,44 @@ def _tool(subject: Subject) -> list[str]:
 
 def forked(subject: Subject, stderr: IO[bytes], **environment: str) -> ForkedProcess:
     """A new client with these variables, forked from a process with its imports."""
-    prepared = server(_STRICT, _imports(subject), environment)
-    return prepared.start([subject.module, *_tool(subject)], stderr)
+    if subject.layer in _CHOOSING:
+        environment["PSYCOPG_IMPL"] = _CHOOSING[subject.layer]
+    prepared = _server(_code(subject), tuple(environment.items()))
+    return prepared.start(["-m", subject.module, *_tool(subject)], stderr)
 
 
-def _imports(subject: Subject) -> tuple[str, ...]:
-    """What programs like the subject's have imported when they are ready, except what needs
+@cache
+def _server(code: str, environment: tuple[tuple[str, str], ...]) -> ForkServer:
+    """The server with these, started when its first client is."""
+    python = [sys.executable, *_STRICT]
+    return _servers.enter_context(ForkServer(code, {**_bare_environment(), **dict(environment)}, python))
+
+
+_servers = ExitStack()
+
+
+def stop_servers() -> None:
+    _server.cache_clear()
+    _servers.close()
+
+
+def _bare_environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+
+
+def _code(subject: Subject) -> str:
+    """Imports what programs like the subject's have imported when they are ready, except what needs
     settings. A page's client has those of its site.
     """
-    if LAYERS[subject.layer].requests_pages:
-        return ("tests.clients.set_up", "pgperf.clients.psycopg_driver", LAYERS[subject.layer].program)
+    layer = LAYERS[subject.layer]
+    if layer.requests_pages:
+        return importing("tests.forking.set_up", "pgperf.clients.psycopg_driver", layer.program)
     driver = "psycopg2" if "psycopg2" in f"{subject.layer} {subject.module}" else "psycopg"
     if "django" in subject.layer:
-        hidden = ("-psycopg",) if driver == "psycopg2" else ()
-        return (*hidden, f"pgperf.clients.{driver}_driver", *_DJANGO)
-    program = LAYERS[subject.layer].program
-    if not subject.layer.startswith("psycopg"):
-        return (program,)
-    chosen = (f"PSYCOPG_IMPL={_CHOOSING[subject.layer]}",) if subject.layer in _CHOOSING else ()
-    return (*chosen, f"pgperf.clients.{driver}_driver", program)
+        hidden = ["tests.clients.without_psycopg"] if driver == "psycopg2" else []
+        return importing(*hidden, f"pgperf.clients.{driver}_driver", *_DJANGO)
+    drivers = [f"pgperf.clients.{driver}_driver"] if subject.layer.startswith("psycopg") else []
+    return importing(*drivers, layer.program)
 
 
 _DJANGO = (
@@ -128,7 +148,7 @@ class Driven:
     def _launched(self, argv: list[str], environment: dict[str, str]) -> Process:
         return subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
+            env={**_bare_environment(), **environment},
         )  # fmt: skip
 
     @staticmethod

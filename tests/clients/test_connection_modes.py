@@ -25,6 +25,7 @@ from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
 from tests.clients.test_conformance import AT_ONCE, FAKE, LAYERS, SITE, one_hour_slice, started
+from tests.waiting import until
 
 MODES = ("per_operation", "pool", "request")
 #: Each client in its first statement mode, and in prepared: a new connection knows no statement.
@@ -73,9 +74,7 @@ def backends(admin: psycopg.Connection) -> list[int]:
 
 
 def wait_until_gone(admin: psycopg.Connection) -> None:
-    deadline = time.monotonic() + 30
-    while backends(admin):
-        assert time.monotonic() < deadline, "a backend stays"
+    until(lambda: not backends(admin), 30, "no backend is left")
 
 
 def finish(client: Driven, admin: psycopg.Connection) -> None:

@@ -23,6 +23,7 @@ from pgperf.core.records import Route
 from pgperf.delay import relay as module
 from pgperf.delay.relay import DelayRelay
 from pgperf.runner.processes import pooler_process
+from tests.waiting import until
 
 RTT_S = 0.02
 EARLY = 0.9
@@ -153,13 +154,6 @@ def test_either_side_may_close_first_and_still_hear_the_other(first: str) -> Non
         assert heard.get(timeout=DEADLINE_S) == b"the client's last words"
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_a_connection_that_is_over_leaves_nothing_behind() -> None:
     with serving(echo) as port, DelayRelay("127.0.0.1", port, 1) as far:
         relay = psutil.Process(far.pid)
@@ -167,12 +161,12 @@ def test_a_connection_that_is_over_leaves_nothing_behind() -> None:
         before = relay.num_fds()
         for _ in range(20):
             asked_once(far.port)
-        wait_for(lambda: relay.num_fds() <= before)
+        until(lambda: relay.num_fds() <= before, DEADLINE_S, "the connections are closed")
         idle = relay.cpu_times().user + relay.cpu_times().system
         with connected(far.port) as broken:
             broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             broken.sendall(b"x")
-        wait_for(lambda: relay.num_fds() <= before)
+        until(lambda: relay.num_fds() <= before, DEADLINE_S, "the connections are closed")
         time.sleep(0.3)  # nothing can be awaited: were it to spin, it would spin now
         assert relay.cpu_times().user + relay.cpu_times().system - idle < 0.15
 
@@ -195,7 +189,7 @@ def test_a_client_is_refused_when_no_descriptors_are_left(left: int) -> None:
                 with connected(far.port) as refused:
                     assert refused.recv(1) == b""
             asked(client, b"still there")
-        wait_for(lambda: relay.num_fds() <= before)
+        until(lambda: relay.num_fds() <= before, DEADLINE_S, "the connections are closed")
         asked_once(far.port)
 
 

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -24,6 +23,7 @@ from pgperf.access import guardrails
 from pgperf.core.records import Route
 from pgperf.runner.cpu import cgroups
 from pgperf.runner.cpu.cgroups import members
+from tests.waiting import until
 
 ROUTES = [
     "PGPERF_DSN_SOCKET",
@@ -168,19 +168,12 @@ class TestStaleControlGroups:
                 assert members(group) == {process.pid}
             finally:
                 process.kill()
-        _eventually(lambda: not members(group))
+        until(lambda: not members(group), 10, "the group is empty")
         cgroup.remove_stale(parent)
         assert not group.exists()
 
     def test_no_parent_is_no_error(self, tmp_path: Path) -> None:
         cgroup.remove_stale(tmp_path / "none")
-
-
-def _eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_without_a_control_group_the_stack_starts_the_same(

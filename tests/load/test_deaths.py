@@ -18,7 +18,7 @@ from pgperf.models import Database, LoadShare, Run
 from pgperf.runs import state, store
 from pgperf.worker import execution
 from tests.load.conftest import ask
-from tests.shared_workers import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

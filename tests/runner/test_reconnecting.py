@@ -14,16 +14,16 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import departure
 from tests.runner.builders import definition
-from tests.runner.client_nursery import control_connections
 from tests.runner.cpu.test_accounting import Keeper
+from tests.runner.forked_clients import control_connections
 
 #: A login by SCRAM takes 2 to 5 ms of the server's CPU time, a query 0.05 ms.
 CONNECT_NS, QUERY_NS = 1_000_000, 500_000
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with control_connections(tmp_path_factory.mktemp("nursery")):
+def nursery() -> Iterator[None]:
+    with control_connections():
         yield
 
 

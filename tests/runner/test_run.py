@@ -29,15 +29,15 @@ from pgperf.runner.progress import Progress
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.slice_length import Need, pilot_slice
 from tests.runner.builders import definition
-from tests.runner.client_nursery import Nursery, of_no_site
+from tests.runner.forked_clients import Nursery, of_no_site
 
 ROUTES = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
 MACHINE = RunSettings(build_dir="", run_id="test")
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with of_no_site(tmp_path_factory.mktemp("nursery"), "fake") as found:
+def nursery() -> Iterator[Nursery]:
+    with of_no_site("fake") as found:
         yield found
 
 

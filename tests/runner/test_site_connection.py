@@ -13,7 +13,7 @@ from pgperf.core.records import Route
 from pgperf.install import launch
 from pgperf.runner import site_connection
 from pgperf.runner.client_process import ClientProcess, login, site_environment
-from tests.runner.client_nursery import with_modules_of_site
+from tests.runner.forked_clients import with_modules_of_site
 
 READ_ONLY = "-c default_transaction_read_only=on"
 WORKLOAD = {"orm": "tests.counting"}
@@ -50,9 +50,9 @@ KEPT = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def nursery() -> Iterator[None]:
     """Clients are forked, and then set Django up themselves."""
-    with with_modules_of_site(tmp_path_factory.mktemp("nursery")) as found, found.raising():
+    with with_modules_of_site() as found, found.raising():
         yield
 
 

@@ -22,8 +22,9 @@ from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from tests import settings_impatient
 from tests.process_ends import await_ends, open_pidfds
-from tests.shared_workers import rows_of, there_again, until
+from tests.shared_workers import rows_of, there_again
 from tests.short_runs import request
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LAYERS = ["psycopg2", "psycopg"]

@@ -14,7 +14,7 @@ from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.plan import make_plan
-from tests.runner.client_nursery import Nursery, of_site
+from tests.runner.forked_clients import Nursery, of_site
 
 #: Only so that the tests' own database is made; the books in it are the module's.
 pytestmark = pytest.mark.django_db
@@ -30,8 +30,8 @@ def started_site(book_routes: dict[str, Route], c_client: Path) -> Iterator[Capt
 
 
 @pytest.fixture(scope="module")
-def nursery(started_site: CaptureSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with of_site(tmp_path_factory.mktemp("nursery"), "tests.page_settings") as found:
+def nursery(started_site: CaptureSettings) -> Iterator[Nursery]:
+    with of_site("tests.page_settings") as found:
         yield found
 
 

@@ -19,7 +19,7 @@ from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.capture.wire_proxy import RecordedOperation
 from pgperf.runner.client_group import process_environment
 from pgperf.runner.plan import make_plan
-from tests.runner.client_nursery import Nursery, of_site
+from tests.runner.forked_clients import Nursery, of_site
 
 #: Only so that the tests' own database is made; the books in it are the module's.
 pytestmark = pytest.mark.django_db
@@ -36,8 +36,8 @@ def started_site(book_routes: Routes, c_client: Path) -> Iterator[CaptureSetting
 
 
 @pytest.fixture(scope="module")
-def nursery(started_site: CaptureSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with of_site(tmp_path_factory.mktemp("nursery"), "tests.site_settings") as found:
+def nursery(started_site: CaptureSettings) -> Iterator[Nursery]:
+    with of_site("tests.site_settings") as found:
         yield found
 
 

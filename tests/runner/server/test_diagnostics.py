@@ -26,15 +26,15 @@ from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticRe
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.runner.builders import definition
-from tests.runner.client_nursery import control_connections
+from tests.runner.forked_clients import control_connections
 
 ONE_ROW = WorkloadDefinition("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
 TURNS = WorkloadDefinition("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with control_connections(tmp_path_factory.mktemp("nursery")):
+def nursery() -> Iterator[None]:
+    with control_connections():
         yield
 
 

@@ -23,12 +23,12 @@ from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from pgperf.runner.server.probe import ServerProbe
 from tests.clients.hostile_server import HTML, ROWS, HostileServer
 from tests.fuzz.hostile import WORDS
-from tests.runner.client_nursery import control_connections
+from tests.runner.forked_clients import control_connections
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with control_connections(tmp_path_factory.mktemp("nursery")):
+def nursery() -> Iterator[None]:
+    with control_connections():
         yield
 
 

@@ -1,6 +1,7 @@
-"""Client processes that are forked from one that has made their imports (`forkserver`)."""
+"""Processes that are forked from one that has made their imports (`program`), for tests."""
 
 import ctypes
+import json
 import os
 import select
 import signal
@@ -9,13 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import IO
+from threading import Lock
+from typing import IO, Self
 
-from tests.clients.forkserver import ANSWER_BYTES
-
+PROGRAM = Path(__file__).with_name("program.py")
+ROOT = PROGRAM.parents[2]
+_ANSWER_BYTES = 20
 _PR_SET_CHILD_SUBREAPER = 36
+_one_at_a_time = Lock()
 
 
 class ForkedProcess:
@@ -53,63 +56,58 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """A process with imports and variables, and the clients that it forks."""
+    """A process that has run some code, and the processes that it forks until the context ends."""
 
     def __init__(
-        self, options: Sequence[str], imports: Sequence[str], environment: Mapping[str, str]
-    ) -> None:
-        self._orders, theirs = socket.socketpair()
+        self, code: str, environment: Mapping[str, str], python: Sequence[str] = (sys.executable,),
+        directory: Path = ROOT,
+    ) -> None:  # fmt: skip
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
+            argv = [*python, str(PROGRAM), str(theirs.fileno()), code]
             self._process = subprocess.Popen(
-                [sys.executable, *options, "-m", "tests.clients.forkserver", str(theirs.fileno()), *imports],
-                stdin=subprocess.PIPE,  # of the same kind as a client's
-                stdout=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                cwd=Path(__file__).resolve().parents[2],
-                env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
-            )
+                argv, pass_fds=[theirs.fileno()], cwd=directory, env=environment,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,  # of the same kind as those of the forked
+            )  # fmt: skip
 
-    def start(self, argv: Sequence[str], stderr: IO[bytes]) -> ForkedProcess:
-        """A client that runs a module with arguments."""
+    def start(
+        self, words: Sequence[str], stderr: IO[bytes], environment: Mapping[str, str] | None = None,
+        directory: str | None = None,
+    ) -> ForkedProcess:  # fmt: skip
+        """A process of the program that `python` with these words runs. Its environment and its
+        directory are the server's, if not others.
+        """
         their_input, our_output = os.pipe()
         our_input, their_output = os.pipe()
-        with _adopting():
-            socket.send_fds(
-                self._orders, ["\0".join(argv).encode()], [their_input, their_output, stderr.fileno()]
-            )
-            pid = int.from_bytes(self._orders.recv(ANSWER_BYTES), "big")
+        order = json.dumps([words, environment, directory])
+        pid = self._answer(order, [their_input, their_output, stderr.fileno()])
         os.close(their_input)
         os.close(their_output)
-        assert pid, "the fork server has ended"
         return ForkedProcess(pid, os.fdopen(our_output, "wb", 0), os.fdopen(our_input, "rb", 0))
 
+    def _answer(self, order: str, streams: list[int]) -> int:
+        with _one_at_a_time, _adopting():
+            socket.send_fds(self._orders, [order.encode()], streams)
+            pid = self._orders.recv(_ANSWER_BYTES)
+        assert pid, "the fork server has ended"
+        return int(pid)
+
     def stop(self) -> None:
+        self._orders.shutdown(socket.SHUT_RDWR)  # a fork of this process may have the socket too
         self._orders.close()
         with self._process:
             pass
 
+    def __enter__(self) -> Self:
+        return self
 
-def server(options: Sequence[str], imports: Sequence[str], environment: Mapping[str, str]) -> ForkServer:
-    """The server with these, started when its first client is."""
-    return _server(tuple(options), tuple(imports), tuple(environment.items()))
-
-
-@cache
-def _server(
-    options: tuple[str, ...], imports: tuple[str, ...], environment: tuple[tuple[str, str], ...]
-) -> ForkServer:
-    started = ForkServer(options, imports, dict(environment))
-    _servers.append(started)
-    return started
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
 
-_servers: list[ForkServer] = []
-
-
-def stop_all() -> None:
-    _server.cache_clear()
-    while _servers:
-        _servers.pop().stop()
+def importing(*modules: str) -> str:
+    """Code for a server."""
+    return "".join(f"import {module}\n" for module in modules)
 
 
 @contextmanager

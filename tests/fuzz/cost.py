@@ -1,7 +1,7 @@
 """The bar for one input: CPU time and memory.
 
 A neighbour on the same core slows a CPU down, so the bar is for the CPU time of a quiet machine. The
-CPU time of an input that exceeds it is measured again, and then judged by how much slower a
+CPU time of an input that exceeds it is measured again, and the least is judged by how much slower a
 reference loop is at that moment. Memory is never judged by the repetition alone: what the first
 call freed may be used again.
 """

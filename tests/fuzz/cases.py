@@ -17,12 +17,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from tests.fuzz.cost import Cost, measured
+from tests.fuzz.cost import Cost, cost_of
 
 CASES = int(os.environ.get("FUZZ_CASES", "0"))
 _IN_TESTS = 5
-#: Of an input that takes too long; the least of its CPU times counts.
-_REPEATS = 3
 
 counts: Counter[str] = Counter()
 worst: dict[str, Cost] = {}
@@ -41,13 +39,7 @@ def fuzzed(
         @wraps(test)
         def counted(*args: Any, **values: Any) -> None:
             counts[area] += 1
-            with measured() as cost:
-                test(*args, **values)
-            for _ in range(_REPEATS):
-                if cost.is_slow:  # a neighbour's burst may be over by then
-                    with measured() as again:
-                        test(*args, **values)
-                    cost = Cost(min(cost.cpu_s, again.cpu_s), max(cost.mb, again.mb))
+            cost = cost_of(lambda: test(*args, **values))
             worst[area] = worst.get(area, Cost()).most(cost)
             cost.check()
 

@@ -34,7 +34,7 @@ def test_dots_show_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) ->
     expect(canvases).to_have_count(2)
     assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
     for number, table in enumerate(page.locator("table.comparisons").all(), 1):
-        shown = table.locator("tbody tr td:nth-child(4)")
+        shown = table.locator("tbody tr td:nth-child(5)")
         values = shown.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
         assert chart(page, f"chart-compare-{number}")["data"] == [values]
 

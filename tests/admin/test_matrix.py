@@ -57,8 +57,6 @@ ROLES: dict[str, tuple[str, ...]] = {
 NON_STAFF = ("anonymous", "customer")
 #: No page accepts these methods.
 OTHER_METHODS = ("PUT", "PATCH", "DELETE", "OPTIONS")
-#: Nobody, a user without any permission, and one with all.
-OTHERS_TRIED_BY = frozenset({"anonymous", "staff", "superuser"})
 METHODS = ("GET", "HEAD", "POST", *OTHER_METHODS)
 STAFF = frozenset(ROLES)
 VIEWS = STAFF - {"staff", "runner_without_view"}
@@ -280,20 +278,6 @@ def outcome(response: HttpResponse, method: str) -> str:
     return {200: "ok", 302: "ok", 403: "no", 405: "method"}.get(status, str(status))
 
 
-def methods(page: Page, role: str) -> Iterator[str]:
-    """Those of METHODS that this role tries.
-
-    Other methods are refused before anybody asks for the user, and HEAD is a GET: a page that is
-    shown to many roles is asked for by HEAD by the first of them and by a superuser.
-    """
-    first = next((each for each in ROLES if each in (page.get or ())), "")
-    for method in METHODS:
-        is_shown = method == "HEAD" and expected(page, role, method) == "ok"
-        knows = {first, "superuser"} if is_shown else OTHERS_TRIED_BY if method in OTHER_METHODS else {role}
-        if role in knows:
-            yield method
-
-
 def answer(client: Client, method: str, address: str, data: dict[str, Any]) -> HttpResponse:
     if method in OTHER_METHODS:
         return client.generic(method, address)
@@ -305,7 +289,7 @@ def wrong_answers(client: Client, role: str, name: str, rows: Rows) -> Iterator[
     """Of one page to one role, by all methods in turn."""
     client.raise_request_exception = False
     page, address = PAGES[name], rows.address(name)
-    for method in methods(page, role):
+    for method in METHODS:
         if name == "pgperf_run_cancel":
             Run.objects.filter(pk=rows.run.pk).update(status=Run.Status.QUEUED)
         response = answer(client, method, address, page.data() if method == "POST" else {})

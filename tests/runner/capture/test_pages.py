@@ -2,44 +2,21 @@
 run, in clients with settings of their own.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
+from pgperf.core.records import Definition, Page, WorkloadDefinition
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.plan import make_plan
-from tests.runner.forked_clients import Nursery, of_site
 
 #: Only so that the tests' own database is made; the books in it are the module's.
 pytestmark = pytest.mark.django_db
+SITE_SETTINGS = "tests.page_settings"
 LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm", "django_view")
-
-
-@pytest.fixture(scope="module")
-def started_site(book_routes: dict[str, Route], c_client: Path) -> Iterator[CaptureSettings]:
-    """Its clients set Django up themselves."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("DJANGO_SETTINGS_MODULE", "tests.page_settings")
-        yield CaptureSettings(book_routes["tcp"], str(c_client.parent))
-
-
-@pytest.fixture(scope="module")
-def nursery(started_site: CaptureSettings) -> Iterator[Nursery]:
-    with of_site("tests.page_settings") as found:
-        yield found
-
-
-@pytest.fixture
-def site(started_site: CaptureSettings, nursery: Nursery) -> Iterator[CaptureSettings]:
-    """Its clients are forked where Django is set up."""
-    with nursery.raising():
-        yield started_site
 
 
 def captured(path: str, site: CaptureSettings, **page: Any) -> module.Capture:

@@ -1,9 +1,7 @@
 """Capture from the wire: real PostgreSQL, the example site's own settings in clients of their own."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from struct import pack
 from typing import Any
 
@@ -19,33 +17,12 @@ from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.capture.wire_proxy import RecordedOperation
 from pgperf.runner.client_group import process_environment
 from pgperf.runner.plan import make_plan
-from tests.runner.forked_clients import Nursery, of_site
 
 #: Only so that the tests' own database is made; the books in it are the module's.
 pytestmark = pytest.mark.django_db
+SITE_SETTINGS = "tests.site_settings"
 LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
 Routes = dict[str, Route]
-
-
-@pytest.fixture(scope="module")
-def started_site(book_routes: Routes, c_client: Path) -> Iterator[CaptureSettings]:
-    """Its clients set Django up themselves."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("DJANGO_SETTINGS_MODULE", "tests.site_settings")
-        yield CaptureSettings(book_routes["tcp"], str(c_client.parent))
-
-
-@pytest.fixture(scope="module")
-def nursery(started_site: CaptureSettings) -> Iterator[Nursery]:
-    with of_site("tests.site_settings") as found:
-        yield found
-
-
-@pytest.fixture
-def site(started_site: CaptureSettings, nursery: Nursery) -> Iterator[CaptureSettings]:
-    """Its clients are forked where Django is set up."""
-    with nursery.raising():
-        yield started_site
 
 
 def definition(work: WorkloadDefinition, **changes: Any) -> Definition:

@@ -7,8 +7,8 @@ The program runs the property tests in tests/fuzz/ with many inputs, drawn from 
 one process per processor, each with its own stack. `--cases` is the number of inputs of a property
 of weight 1; the default gives more than 20,000 inputs for wire, forms and imports together. The
 bar: that number of inputs, and no input that takes more than 2 s of CPU time or 200 MB, or causes a
-status 500, a traceback, or anything else that a property forbids.
-`--quick`: a tenth of the inputs.
+status 500, a traceback, or anything else that a property forbids. `--quick`: a tenth of the
+inputs.
 """
 
 import argparse

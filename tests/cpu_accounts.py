@@ -171,4 +171,5 @@ def _share(row: VariantResult, role: str) -> float:
 
 
 def _process(role: str, pid: int, name: str, percent: float, rss: int, cpu_s: float) -> dict[str, Any]:
-    return {"role": role, "pid": pid, "name": name, "cpu_percent": percent, "rss_bytes": rss, "cpu_s": cpu_s}
+    used = {"cpu_percent": percent, "rss_bytes": rss, "cpu_s": cpu_s}
+    return {"role": role, "pid": pid, "name": name, "user": "app", **used}

@@ -19,7 +19,7 @@ from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
 from pgperf.analysis.hosts import HostRoles
 from pgperf.analysis.load_hosts import LoadHostUse
 from pgperf.analysis.time_breakdown import TimeBreakdown
-from pgperf.analysis.top import Top
+from pgperf.analysis.top import Process, Top
 
 #: Fewer CPUs that other processes use are the background of any host.
 OTHER_CPUS = 0.10
@@ -137,7 +137,12 @@ def _programs(host: HostRoles, top: Top | None) -> tuple[str, ...]:
         return ()
     others = [each for each in top.processes if each.role == "other" and each.name]
     busy = [each for each in others if (each.cpu_percent or 0.0) >= _LEAST_PERCENT]
-    names = dict.fromkeys(
-        str(each.name) for each in sorted(busy, key=lambda each: -(each.cpu_percent or 0.0))
-    )
-    return tuple(names)[:_MOST_PROGRAMS]
+    busiest = sorted(busy, key=lambda each: -(each.cpu_percent or 0.0))
+    return tuple(dict.fromkeys(map(_title, busiest)))[:_MOST_PROGRAMS]
+
+
+def _title(process: Process) -> str:
+    """Its name, and what finds it on the machine."""
+    known = {"pid": process.pid, "user": process.user}
+    told = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+    return f"{process.name} ({told})" if told else str(process.name)

@@ -42,6 +42,7 @@ class Process:
     role: str | None = None
     pid: int | None = None
     name: str | None = None
+    user: str | None = None
     cpu_percent: float | None = None
     rss_bytes: int | None = None
     cpu_s: float | None = None

@@ -135,6 +135,7 @@ def _processes(title: str, top: Top) -> Processes:
     columns = (
         text_column(_("Process")),
         Column(_("pid")),
+        text_column(_("user")),
         text_column(_("role")),
         Column(_("of one CPU"), "%"),
         Column(_("memory"), "MiB"),
@@ -151,6 +152,7 @@ def _process(each: Process) -> tuple[Cell, ...]:
     return (
         words(_name(each)),
         words(str(each.pid or "–")),
+        words(each.user or "–"),
         words(role_title(each.role)),
         number(each.cpu_percent),
         number(_mib(each)),

@@ -27,7 +27,7 @@ SHARE = (
 WAIT = ("client", "proxy", "web", "pooler", "server")
 SWITCHES = tuple(f"{role}_{kind}" for role in WAIT for kind in ("voluntary", "involuntary"))
 HOST = ("us", "sy", "ni", "id", "wa", "hi", "si", "st", "load1", "load5", "load15")
-PROCESS = ("role", "pid", "name", "cpu_percent", "rss_bytes", "cpu_s")
+PROCESS = ("role", "pid", "name", "user", "cpu_percent", "rss_bytes", "cpu_s")
 #: What backends were found doing; PostgreSQL's own classes, and "CPU" for none.
 WAIT_EVENTS = (
     "CPU", "Client", "IO", "LWLock", "Lock", "IPC", "BufferPin", "Timeout", "Activity", "Extension",

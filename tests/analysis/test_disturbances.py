@@ -56,12 +56,12 @@ def test_the_busiest_other_programs_are_named() -> None:
     processes = [
         {"role": "client", "name": "python", "cpu_percent": 60.0},
         {"role": "other", "name": "make", "cpu_percent": 4.0},
-        {"role": "other", "name": "cc1", "cpu_percent": 40.0},
+        {"role": "other", "name": "cc1", "pid": 41, "user": "builder", "cpu_percent": 40.0},
         {"role": "other", "name": "ld", "cpu_percent": 70.0},
     ]
     seen = Top.from_json({"processes": processes})
     (crowded,) = found(row(queue={"client": 12.0}, share={"other": 0.2}), seen)
-    assert crowded.programs == ("ld", "cc1")
+    assert crowded.programs == ("ld", "cc1 (pid 41, user builder)")
 
 
 @pytest.mark.parametrize(

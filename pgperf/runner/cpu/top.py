@@ -5,9 +5,11 @@ about ten milliseconds, so it must not happen while a slice is timed.
 """
 
 import os
+import pwd
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +29,8 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class TopProcess:
     """One process at one moment.
 
-    `start_ticks` (since boot) distinguishes it from a later one with its pid.
+    `start_ticks` (since boot) distinguishes it from a later one with its pid. `uid`: its effective
+    user.
     """
 
     role: str
@@ -36,6 +39,7 @@ class TopProcess:
     start_ticks: int
     cpu_s: float
     rss_bytes: int
+    uid: int
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,20 @@ def _row(before: TopProcess, after: TopProcess, seconds: float) -> dict[str, Any
         "role": after.role,
         "pid": after.pid,
         "name": after.name,
+        "user": _user(after.uid),
         "cpu_percent": 100 * used_s / seconds if seconds > 0 else None,
         "rss_bytes": after.rss_bytes,
         "cpu_s": after.cpu_s,
     }
+
+
+@cache
+def _user(uid: int) -> str:
+    """The name of a user; the number where this machine knows no name, as in a container."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _busiest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -138,7 +152,9 @@ def _process(pid: int, role: str, proc: Path) -> TopProcess | None:
     Its name may contain `)`, so fields are counted from the last one (proc(5)).
     """
     try:
-        head, _, tail = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")
+        with open(proc / str(pid) / "stat", errors="replace") as file:
+            head, _, tail = file.read().rpartition(")")
+            uid = os.fstat(file.fileno()).st_uid
         rest = tail.split()
         return TopProcess(
             role=role,
@@ -147,6 +163,7 @@ def _process(pid: int, role: str, proc: Path) -> TopProcess | None:
             start_ticks=int(rest[19]),
             cpu_s=(int(rest[11]) + int(rest[12])) * _TICK_S,
             rss_bytes=int(rest[21]) * _PAGE_BYTES,
+            uid=uid,
         )
     except (OSError, ValueError, IndexError):
         return None

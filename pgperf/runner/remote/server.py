@@ -377,6 +377,7 @@ def _process(role: str, pid: int, interval: DiagnosticInterval, reported: AgentS
         "role": role,
         "pid": pid,
         "name": process.name if process else None,
+        "user": None,  # an agent does not say
         "cpu_percent": 100 * (used_ns or 0) / 1e9 / interval.seconds if known else None,
         "rss_bytes": process.rss_bytes if process else None,
         "cpu_s": None if so_far_ns is None else so_far_ns / 1e9,

@@ -3,6 +3,8 @@ machine.
 """
 
 import os
+import pwd
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,19 @@ def test_this_process_on_this_machine() -> None:
     assert (own["role"], own["pid"]) == ("clients", os.getpid())
     assert own["cpu_percent"] > 0
     assert own["rss_bytes"] > 1 << 20
+    assert own["user"] == pwd.getpwuid(os.geteuid()).pw_name
+
     assert sum(
         found["host"][name] for name in ("us", "ni", "sy", "id", "wa", "hi", "si", "st")
     ) == pytest.approx(100)
+
+
+def test_a_user_without_a_name_is_a_number(tmp_path: Path) -> None:
+    process = {20: ("python", 0, 0, 2)}
+    proc = machine(tmp_path / "proc", "1 2 3 4 5 6 7 8", process)
+    unknown = next(
+        uid for uid in range(60_000, 65_000) if uid not in {each.pw_uid for each in pwd.getpwall()}
+    )
+    seen = top.TopSnapshot.take({"clients": [20]}, proc)
+    nameless = replace(seen, processes={20: replace(seen.processes[20], uid=unknown)})
+    assert top.between(seen, nameless)["processes"][0]["user"] == str(unknown)

@@ -198,7 +198,8 @@ class TestTop:
         assert [(row["role"], row["pid"]) for row in one] == [("server", 11)]
         assert [(row["role"], row["pid"]) for row in two] == [("pooler", 31), ("server", 21), ("server", 22)]
         assert two[1] == {
-            "role": "server", "pid": 21, "name": "postgres", "cpu_percent": 50.0, "rss_bytes": 4096, "cpu_s": 0.04,
+            "role": "server", "pid": 21, "name": "postgres", "user": None, "cpu_percent": 50.0, "rss_bytes": 4096,
+            "cpu_s": 0.04,
         }  # fmt: skip
         assert (two[2]["name"], two[2]["rss_bytes"]) == (None, None)
 

@@ -40,6 +40,11 @@ def legend(chart: Chart) -> list[Key]:
     return [_key(chart, series, at) for at, series in enumerate(several)] if len(several) > 1 else []
 
 
+def has_whiskers(chart: Chart) -> bool:
+    """Does it show an interval?"""
+    return any(chart.get("whiskers") or [])
+
+
 def _key(chart: Chart, series: Chart, at: int) -> Key:
     shape = {"dots": at, "lines": series.get("shape"), "knee": series.get("shape")}.get(chart["kind"])
     return Key(

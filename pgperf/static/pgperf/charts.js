@@ -14,15 +14,21 @@
             return;
         }
         const shapes = family(chart).shapes(chart);
-        list.replaceChildren(...(chart.series || []).map((series, index) => {
-            const item = document.createElement("li");
-            const swatch = item.appendChild(document.createElement("span"));
-            swatch.className = shapes[index] || "rect";
-            swatch.style.backgroundColor = pgperf.tinted(series);
-            item.append(series.name);
-            return item;
-        }));
-        list.hidden = !chart.series;
+        const keys = (chart.series || []).map((series, index) => key(series.name, shapes[index] || "rect", pgperf.tinted(series)));
+        if ((chart.whiskers || []).some(Boolean)) {
+            keys.push(key(list.dataset.interval, "whisker"));
+        }
+        list.replaceChildren(...keys);
+        list.hidden = !keys.length;
+    }
+
+    function key(name, shape, colour) {
+        const item = document.createElement("li");
+        const swatch = item.appendChild(document.createElement("span"));
+        swatch.className = shape;
+        swatch.style.backgroundColor = colour;
+        item.append(name);
+        return item;
     }
 
     /* The chart's data, without its overlay where the reader has switched that off. */

@@ -171,7 +171,7 @@ def test_rare_actions_are_in_a_menu(page: Page, run: Run) -> None:
     page.keyboard.press("Escape")
     expect(download).to_be_hidden()
     page.get_by_text("More", exact=True).click()
-    page.get_by_role("heading", name="Where a query's time goes").click()
+    page.get_by_role("heading", name="Time by layer").click()
     expect(download).to_be_hidden()
 
 

@@ -30,20 +30,20 @@ def _figures(rows: RunRows) -> Iterator[Figure]:
     if (steps := staircases.found(rows)) and (first := steps[0]):
         yield Figure("steps", _("Requests per second of each step"), staircases.throughput(first))
         if spent := cpu_accounting.spent_of(first.shown):
-            yield Figure("spent", _("Where the time of one request is spent"), spent)
+            yield Figure("spent", _("Time of one request by resource"), spent)
         return
     if rows.is_suite:
         yield from _of_suite(rows)
         return
     if rows.ladders:
         shown = ladders.first_load(rows.ladders)
-        yield Figure("split", _("Where a query's time goes"), ladders.time_split(shown, rows.ladders))
+        yield Figure("split", _("Time by layer"), ladders.time_split(shown, rows.ladders))
     elif known := [row for row in measured(rows.variants) if row.us_per_op is not None]:
         yield Figure("times", _("Time of one operation"), throughput.times(known))
     last = verdicts.last_of_routes(rows.variants)
     if spent := cpu_accounting.spent_of(last):
         loads = {load_title(row.identity.connections, row.workers) for row in last}
-        titles = [_("Where the time is spent"), *(sorted(loads) if rows.scaling else [])]
+        titles = [_("Time by resource"), *(sorted(loads) if rows.scaling else [])]
         yield Figure("spent", ", ".join(titles), spent)
 
 
@@ -56,5 +56,5 @@ def _of_suite(rows: RunRows) -> Iterator[Figure]:
         yield Figure("means", _("Time of each layer, over all workloads"), suite.mean_chart(first))
     last = [row for row in first.variants if (row.layer, row.workers) == first.columns[-1]]
     if spent := cpu_accounting.spent_shares(last):
-        title = _("Where the time is spent: %s") % first.column_title(first.columns[-1])
+        title = _("Time by resource: %s") % first.column_title(first.columns[-1])
         yield Figure("spent", title, spent)

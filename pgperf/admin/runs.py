@@ -34,9 +34,10 @@ from pgperf.core.exceptions import PgperfError, asked_budget_s
 from pgperf.models import Benchmark, Run
 from pgperf.reports import number_format
 from pgperf.reports.changed_settings import ChangedSettings, changed_settings
+from pgperf.reports.compared_run import previous
 from pgperf.reports.confirmation import tested_title
 from pgperf.reports.run_json import live_workers, progress_json, worker_command
-from pgperf.reports.run_page import result
+from pgperf.reports.run_page import Result, result
 from pgperf.reports.several_runs import LEAST, MOST
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runs import state as run_state
@@ -298,6 +299,10 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             raise PermissionDenied
         return get_object_or_404(self.get_queryset(request), pk=run_id)
 
+    def _result(self, request: HttpRequest, run: Run) -> Result:
+        """The run's answer sets it against the run before, if the user may see that one."""
+        return result(run, previous(self.get_queryset(request), run))
+
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))
 
@@ -307,7 +312,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             "title": str(run),
             "run": run,
             "progress": progress,
-            "result": result(run) if progress["terminal"] else None,
+            "result": self._result(request, run) if progress["terminal"] else None,
             "changed_settings": self._changed_settings(request, run) if progress["terminal"] else None,
             "duration": self.duration(run),
             "chart_js": pages.chart_js(),

@@ -104,7 +104,7 @@ def _baseline(named: str, sides: Sequence[ComparedRun]) -> ComparedRun:
 
 
 def _last(after: Run) -> Run:
-    last = previous(Run.objects.filter(database=after.database_id), after)
+    last = previous(Run.objects.all(), after)
     if last is None:
         raise CommandError(
             f"baseline: no run before {after} is done with the same definition on {after.database_name}."

@@ -14,10 +14,11 @@ from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.ladder import Ladder, Step
 from pgperf.analysis.outcome import DIFFERS
+from pgperf.analysis.run_comparison import TIME
 from pgperf.analysis.verdict import LIKELY, WITHDRAWN, Basis, Verdict
 from pgperf.core.layers import LAYERS, Rung
-from pgperf.models import VariantResult
-from pgperf.reports import comparisons, ladders, number_format, staircases, suite, verdicts
+from pgperf.models import Run, VariantResult
+from pgperf.reports import comparisons, earlier_run, ladders, number_format, staircases, suite, verdicts
 from pgperf.reports.labels import measured, variant_title
 from pgperf.reports.next_steps import next_benchmark, next_parts
 from pgperf.reports.run_rows import RunRows
@@ -33,7 +34,7 @@ _GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
 class Point:
     """A question with its answer; `lines` are the evidence. `mark` is "good", "fair" or "poor"
     where the answer is a grade. `anchor`: the section with all of the evidence. `benchmarks`: names
-    of those that measure what is advised.
+    of those that measure what is advised. `before`: the run that this one is set against.
     """
 
     question: str
@@ -42,13 +43,14 @@ class Point:
     mark: str = ""
     anchor: str = ""
     benchmarks: tuple[str, ...] = ()
+    before: Run | None = None
 
 
 def points(rows: RunRows) -> list[Point]:
     """The answer, point by point; none for a run without figures."""
     if not rows.variants:
         return []
-    return [*_bounds(rows), *_adds(rows), _certainty(rows), *_next(rows)]
+    return [*_bounds(rows), *_adds(rows), *_since(rows), _certainty(rows), *_next(rows)]
 
 
 # What bounds it
@@ -220,6 +222,22 @@ def _orm_part(ladder: Ladder, step: Step, among: Sequence[Ladder]) -> str:
         "route": ladders.ladder_title(ladder, among), "us": number_format.number(step.step_us),
         "of": number_format.number(step.us), "interval": number_format.interval(step.step_low_us, step.step_high_us),
     }  # fmt: skip
+
+
+# Whether it became slower
+
+
+def _since(rows: RunRows) -> Iterator[Point]:
+    """What the answer is about, set against the run before; nothing of a suite."""
+    if rows.before is None or rows.is_suite:
+        return
+    changes = earlier_run.found(rows.before, rows.run)
+    shown = [row for row in verdicts.last_of_routes(rows.variants) if (row.label, TIME) in changes]
+    groups = _grouped((earlier_run.sentence(changes[row.label, TIME], rows.before), row) for row in shown)
+    sentences = tuple(_of_routes(text, own, shown) for text, own in groups.items())
+    if sentences:
+        line = Note(earlier_run.evidence(earlier_run.largest(shown, changes), changes))
+        yield Point(_("Against the run before"), sentences, (line,), before=rows.before)
 
 
 # How sure that is

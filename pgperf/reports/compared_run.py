@@ -42,8 +42,9 @@ def all_stored(runs: Sequence[Run]) -> list[ComparedRun]:
 
 
 def previous(candidates: QuerySet[Run], run: Run) -> Run | None:
-    """The latest earlier run of the same definition that is done."""
-    same = candidates.filter(definition_hash=run.definition_hash, status=Run.Status.DONE, pk__lt=run.pk)
+    """The latest earlier run of the same definition on the same database that is done."""
+    done = candidates.filter(status=Run.Status.DONE, pk__lt=run.pk)
+    same = done.filter(definition_hash=run.definition_hash, database=run.database_id)
     return same.order_by("-pk").first()
 
 

@@ -139,9 +139,11 @@ class Result:
         return next((section.part for section in self.sections if section.name == name), None)
 
 
-def result(run: Run) -> Result:
-    """A finished run's charts and tables, in two queries."""
-    rows = read(run)
+def result(run: Run, before: Run | None = None) -> Result:
+    """A finished run's charts and tables, in two queries. A third one sets it against the
+    run `before`.
+    """
+    rows = read(run, before)
     return Result(
         topics=list(_topics(rows)),
         skipped={left_out_title(each): each.reason for each in rows.skipped},

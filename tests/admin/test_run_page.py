@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -16,9 +17,10 @@ from pytest_django import DjangoAssertNumQueries
 from pgperf.admin import pages
 from pgperf.models import Run
 from tests import factories
+from tests.cpu_accounts import add_cpu_accounts
 
 #: Number of queries of each page, for any amount of data.
-PAGE_QUERIES, LIST_QUERIES = 8, 14
+PAGE_QUERIES, LIST_QUERIES = 9, 14
 
 
 def page(run: Run, name: str = "change", *args: str) -> str:
@@ -28,7 +30,7 @@ def page(run: Run, name: str = "change", *args: str) -> str:
 def test_a_finished_run_shows_all_results(admin_page: Client, run: Run) -> None:
     text = admin_page.get(page(run)).content.decode()
     for expected in (
-        "Where a query&#x27;s time goes", "The ladder", "How to read this", "Throughput and CPU time", "Latency",
+        "Time by layer", "The ladder", "How to read this", "Throughput and CPU time", "Latency",
         "Cold phases", "Comparisons", "Controls", "Environment", "shared_buffers", "chart-ladder-3",
         "chart-answer-split", "pgperf/charts.js", "pgperf/topics.js",
     ):  # fmt: skip
@@ -207,10 +209,28 @@ def test_the_run_page_uses_a_constant_number_of_queries(
     admin_page: Client, run: Run, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     small = factories.make_results(factories.make_run(), routes=("socket",), layers=("libpq", "django_orm"))
-    for one in (small, factories.make_blocks(run)):
+    large = factories.make_blocks(factories.make_results(factories.make_run()))
+    for one, queries in ((run, PAGE_QUERIES), (small, PAGE_QUERIES + 1), (large, PAGE_QUERIES + 1)):
         admin_page.get(page(one))
-        with django_assert_num_queries(PAGE_QUERIES):
+        with django_assert_num_queries(queries):  # one more sets it against the run before
             admin_page.get(page(one))
+
+
+def test_the_answer_is_set_against_the_run_before(admin_page: Client, run: Run) -> None:
+    later = add_cpu_accounts(factories.make_results(factories.make_run(), slower={"django_orm": 1.1}))
+    shown = admin_page.get(page(later)).content.decode()
+    link = f"{reverse('admin:pgperf_run_compare', args=[later.pk])}?with={run.pk}"
+    assert f'<a href="{link}">Against the run before</a>' in shown
+    assert f"Slower than {run}." in shown
+    assert "Against the run before" not in admin_page.get(page(run)).content.decode()
+
+
+def test_the_run_before_is_one_that_the_user_may_see(client_of: Callable[[str], Client], run: Run) -> None:
+    later = add_cpu_accounts(factories.make_results(factories.make_run()))
+    viewer = client_of("viewer")
+    assert "Against the run before" in viewer.get(page(later)).content.decode()
+    Run.objects.filter(pk=run.pk).update(restricted=True)
+    assert "Against the run before" not in viewer.get(page(later)).content.decode()
 
 
 def test_the_list_uses_a_constant_number_of_queries(

@@ -1,0 +1,71 @@
+"""Is it slower than before? A run set against the run before it, in a sentence for its answer."""
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.outcome import DIFFERS, EQUIVALENT
+from pgperf.analysis.run_comparison import OVER, TIME, Change, changes
+from pgperf.models import Run, VariantResult
+from pgperf.reports import number_format
+from pgperf.reports.compared_run import all_stored
+from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.labels import layer_title, variant_title
+
+ByMeasure = dict[tuple[str, str], Change]
+
+
+def found(before: Run, after: Run) -> ByMeasure:
+    """How each variant of `after` differs from the run before, by its label and the measure."""
+    earlier, later = all_stored([before, after])
+    return {
+        (change.variant.label, change.measure): change for change in changes(earlier.levels, later.levels)
+    }
+
+
+def sentence(change: Change, before: Run) -> str:
+    """Whether one variant became slower; two that changed alike have equal sentences."""
+    names = {"run": before}
+    if change.outcome == EQUIVALENT:
+        return _("As fast as %(run)s.") % names
+    if change.outcome != DIFFERS:
+        return _inconclusive(change) % names
+    return (_("Slower than %(run)s.") if change.ratio.centre > 1 else _("Faster than %(run)s.")) % names
+
+
+def _inconclusive(change: Change) -> str:
+    if change.is_doubted:
+        return _("Not known: a disturbance may explain the difference from %(run)s.")
+    return _("Not known: the intervals are too wide to set it against %(run)s.")
+
+
+def evidence(row: VariantResult, by_measure: ByMeasure) -> str:
+    """The times of both runs, and the ratio to the layer below all others, which a slower machine
+    leaves as it is.
+    """
+    time, over = by_measure[row.label, TIME], by_measure.get((row.label, OVER))
+    told = [_("%(after)s instead of %(before)s µs (%(ratio)s, 95 %% interval %(interval)s)") % _numbers(time)]
+    if over and over.base:
+        relative = _("relative to %(base)s %(after)s instead of %(before)s (%(outcome)s)")
+        told.append(relative % _relative(over, layer_title(over.base.layer)))
+    return f"{variant_title(row)}: {'; '.join(told)}"
+
+
+def _numbers(change: Change) -> dict[str, str]:
+    ratio, number = change.ratio, number_format.number
+    return {
+        "before": number(change.before),
+        "after": number(change.after),
+        "ratio": number_format.ratio(ratio.centre),
+        "interval": number_format.ratio_interval(ratio.low, ratio.high),
+    }
+
+
+def _relative(change: Change, base: str) -> dict[str, str]:
+    ends = {"before": number_format.ratio(change.before), "after": number_format.ratio(change.after)}
+    return {**ends, "base": base, "outcome": outcome_text(change.outcome)}
+
+
+def largest(rows: Sequence[VariantResult], by_measure: ByMeasure) -> VariantResult:
+    """Of these rows, the one whose time changed most."""
+    return max(rows, key=lambda row: abs(by_measure[row.label, TIME].ratio.centre - 1))

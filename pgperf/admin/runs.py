@@ -36,6 +36,7 @@ from pgperf.reports import number_format
 from pgperf.reports.changed_settings import ChangedSettings, changed_settings
 from pgperf.reports.compared_run import previous
 from pgperf.reports.confirmation import tested_title
+from pgperf.reports.disturbed import runs_in_doubt
 from pgperf.reports.run_json import live_workers, progress_json, worker_command
 from pgperf.reports.run_page import Result, result
 from pgperf.reports.several_runs import LEAST, MOST
@@ -52,6 +53,13 @@ class RunChangeList(ChangeList):
         return shown.defer(
             "definition", "environment", "environment_changes", "timings", "summary"
         ).prefetch_related("requested_by")
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list: list[Run] = list(self.result_list)
+        in_doubt = runs_in_doubt([run.pk for run in self.result_list])
+        for run in self.result_list:
+            run.in_doubt = run.pk in in_doubt  # type: ignore[attr-defined]
 
 
 class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
@@ -238,11 +246,13 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
 
     @admin.display(description=_("status"), ordering="status")
     def state(self, run: Run) -> SafeString:
-        """The status, and the duration of an ended run."""
+        """The status, and of an ended run its duration and whether it was much disturbed."""
         status = Run.Status(run.effective)  # type: ignore[attr-defined]
         share = f" {run.progress * 100:.0f} %" if status == Run.Status.RUNNING else ""
         badge = format_html('<span class="pgperf-badge {}">{}{}</span>', status.value, status.label, share)
-        return _two_lines(badge, self.duration(run) if run.started_at and run.finished_at else "")
+        duration = self.duration(run) if run.started_at and run.finished_at else ""
+        disturbed = gettext("much disturbed") if run.in_doubt else ""  # type: ignore[attr-defined]
+        return _two_lines(badge, ", ".join(filter(None, (duration, disturbed))))
 
     @admin.display(description=_("requested"), ordering="requested_at")
     def requested(self, run: Run) -> SafeString:

@@ -1,6 +1,6 @@
 """The bottleneck of each variant, with evidence; and the consistency checks that its figures fail."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -95,18 +95,24 @@ def suite_headlines(variants: Sequence[VariantResult]) -> list[str]:
 
 def last_of_routes(variants: Sequence[VariantResult]) -> list[VariantResult]:
     """The variant of each route that `headlines` is about; it has a verdict."""
-    last: dict[str, VariantResult] = {}
-    for row in measured(variants):
-        known = last.get(row.route)
-        if row.verdict and (known is None or _height(row) >= _height(known)):
-            last[row.route] = row
+    judged = {row.identity: row for row in measured(variants) if row.verdict}
+    return [judged[each] for each in nearest_to_a_site(judged)]
+
+
+def nearest_to_a_site(variants: Iterable[Variant]) -> list[Variant]:
+    """Of each route the last layer at the most clients."""
+    last: dict[str, Variant] = {}
+    for each in variants:
+        known = last.get(each.route)
+        if known is None or _height(each) >= _height(known):
+            last[each.route] = each
     return list(last.values())
 
 
-def _height(row: VariantResult) -> tuple[int, bool, int]:
+def _height(variant: Variant) -> tuple[int, bool, int]:
     """Its connections, then whether its loop is closed, as in ladders, then the place of its layer."""
-    place = _LAYERS.index(row.layer) if row.layer in LAYERS else len(_LAYERS)
-    return row.identity.connections, not row.rate, place
+    place = _LAYERS.index(variant.layer) if variant.layer in LAYERS else len(_LAYERS)
+    return variant.connections, not variant.rate, place
 
 
 def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:

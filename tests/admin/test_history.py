@@ -206,3 +206,19 @@ def test_the_dashboard_links_to_it_after_one_run(admin_page: Client) -> None:
     shown = admin_page.get(reverse("admin:app_list", args=["pgperf"])).content.decode()
     assert address(run) in shown
     assert "no earlier run like it" in shown
+
+
+def test_a_much_disturbed_run_is_marked_on_the_page_and_in_the_files(
+    admin_page: Client, changed: list[Run]
+) -> None:
+    for row in changed[3].variants.filter(label=BASE):
+        row.verdict = {"word": "client_cpu", "grade": {"word": "poor", "share": 0.4, "disturbances": []}}
+        row.save()
+    shown = page(admin_page, changed[0])
+    assert shown.count("much disturbed</td>") == 1
+    assert '"hollow": [false, false, false, true, false' in shown.replace("\\u0022", '"')
+    table = csv.DictReader(io.StringIO(admin_page.get(address(changed[0], "history.csv")).content.decode()))
+    assert {row["run_id"] for row in table if row["disturbed"] == "1"} == {str(changed[3].pk)}
+    data = json.loads(admin_page.get(address(changed[0], "history.json")).content)
+    doubted = [each["run"] for series in data["series"] for each in series["points"] if each["disturbed"]]
+    assert set(doubted) == {changed[3].pk}

@@ -15,12 +15,12 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from pgperf.admin import pages
-from pgperf.models import Run
+from pgperf.models import Run, VariantResult
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
 
 #: Number of queries of each page, for any amount of data.
-PAGE_QUERIES, LIST_QUERIES = 9, 14
+PAGE_QUERIES, LIST_QUERIES = 9, 15
 
 
 def page(run: Run, name: str = "change", *args: str) -> str:
@@ -231,6 +231,18 @@ def test_the_run_before_is_one_that_the_user_may_see(client_of: Callable[[str], 
     assert "Against the run before" in viewer.get(page(later)).content.decode()
     Run.objects.filter(pk=run.pk).update(restricted=True)
     assert "Against the run before" not in viewer.get(page(later)).content.decode()
+
+
+def test_the_list_marks_much_disturbed_runs(
+    admin_page: Client, run: Run, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    disturbed = [add_cpu_accounts(factories.make_results(factories.make_run())) for _ in range(3)]
+    for row in VariantResult.objects.filter(run__in=disturbed, layer="django_orm"):
+        row.verdict = {**row.verdict, "grade": {"word": "poor", "share": 0.4, "disturbances": []}}
+        row.save()
+    with django_assert_num_queries(LIST_QUERIES):  # nobody requested them, and their variants are read
+        shown = admin_page.get(reverse("admin:pgperf_run_changelist")).content.decode()
+    assert shown.count("much disturbed") == len(disturbed)
 
 
 def test_the_list_uses_a_constant_number_of_queries(

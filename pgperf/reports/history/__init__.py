@@ -6,12 +6,14 @@ Its runs are those of one definition. The number of queries does not depend on t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from django.db.models import Count, Max, QuerySet
 
 from pgperf.analysis.definition_diff import Difference
 from pgperf.core.records import Variant
 from pgperf.models import Benchmark, ChangePoint, Run
+from pgperf.reports.disturbed import variants_in_doubt
 from pgperf.runs.step_series import Point, Series, Step, series_of, steps_of
 
 #: Runs that a page shows, and those that a file has: the latest ones.
@@ -39,6 +41,7 @@ class Line:
 class History:
     """`runs` are the shown ones, the oldest first; `earlier` counts those before them. `now` are the
     steps of the newest run, `series` those that were asked for, `changes` the newest first.
+    `disturbed`: the run and the label of each variant of the series that was much disturbed.
     """
 
     benchmark: Benchmark
@@ -49,6 +52,7 @@ class History:
     now: Mapping[Step, Point]
     series: Mapping[Step, Series]
     changes: Sequence[ChangePoint]
+    disturbed: frozenset[tuple[int, str]] = frozenset()
     earlier: int = 0
     later: bool = False
 
@@ -59,6 +63,10 @@ class History:
 
     def changes_of(self, step: Step) -> list[ChangePoint]:
         return [each for each in self.changes if (each.label, each.below) == step]
+
+    def is_disturbed(self, run: int, step: Step) -> bool:
+        """Was one of the two variants of the step much disturbed in this run?"""
+        return any((run, label) in self.disturbed for label in step)
 
     @cached_property
     def environment_changes(self) -> dict[int, list[Difference]]:
@@ -98,7 +106,7 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
     shown = same.filter(pk__lt=asked.before) if asked.before else same
     runs = sorted(shown.order_by("-pk").only(*_OF_RUN)[: asked.most], key=lambda run: run.pk)
     steps = steps_of(line.last)
-    numbers = [run.pk for run in runs]
+    numbers, shown_steps = [run.pk for run in runs], _asked_steps(steps, asked)
     return History(
         benchmark,
         line,
@@ -106,8 +114,9 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
         runs,
         steps,
         now={step: series[line.last] for step, series in series_of([line.last], steps).items() if series},
-        series=series_of(numbers, _asked_steps(steps, asked)),
+        series=series_of(numbers, shown_steps),
         changes=_changes(same),
+        disturbed=variants_in_doubt(numbers, chain.from_iterable(shown_steps)),
         earlier=shown.count() - len(runs),
         later=bool(asked.before) and bool(runs) and runs[-1].pk != line.last,
     )

@@ -13,17 +13,19 @@ _CHANGE = ("before_us", "after_us", "low_us", "high_us", "before_ratio", "after_
 
 
 def history_csv(history: History) -> str:
-    """A header line, then a row for each step of each run; `change` is 1 where a level begins."""
+    """A header line, then a row for each step of each run. `change` is 1 where a level begins,
+    `disturbed` where others much disturbed a variant of the step.
+    """
     head = ("run_id", "benchmark", "database", "definition_hash", "finished", "variant", "below")
-    data = tablib.Dataset(headers=[*head, *_POINT, "change", "notes"])
+    data = tablib.Dataset(headers=[*head, *_POINT, "change", "disturbed", "notes"])
     begins = {(each.run_id, each.label, each.below) for each in history.changes}
     for step, series in history.series.items():
         for run in history.runs:
             if point := series.get(run.pk):
                 lead = (run.benchmark_name, run.database_name, run.definition_hash, _finished(run), *step)
                 numbers = (getattr(point, name) for name in _POINT)
-                change = int((run.pk, *step) in begins)
-                data.append([run.pk, *map(_text, lead), *numbers, change, _text(run.notes)])
+                marks = int((run.pk, *step) in begins), int(history.is_disturbed(run.pk, step))
+                data.append([run.pk, *map(_text, lead), *numbers, *marks, _text(run.notes)])
     return str(data.export("csv"))
 
 
@@ -40,7 +42,11 @@ def history_json(history: History) -> dict[str, Any]:
                 "variant": step.variant,
                 "below": step.below or None,
                 "points": [
-                    {"run": run, **{name: getattr(point, name) for name in _POINT}}
+                    {
+                        "run": run,
+                        **{name: getattr(point, name) for name in _POINT},
+                        "disturbed": history.is_disturbed(run, step),
+                    }
                     for run, point in series.items()
                 ],
             }

@@ -141,8 +141,9 @@ def _short(change: ChangePoint) -> str:
 
 
 def _happened(history: History, step: Step, run: Run) -> list[str]:
-    """The changes of this step, of the environment, and the run's note."""
-    found = [_short(each) for each in history.changes_of(step) if each.run_id == run.pk]
+    """The changes of this step, a disturbance, the changes of the environment, and the run's note."""
+    found = [_("much disturbed")] if history.is_disturbed(run.pk, step) else []
+    found += [_short(each) for each in history.changes_of(step) if each.run_id == run.pk]
     differences = history.environment_changes.get(run.pk, [])
     found += [
         f"{each.what}: {each.before or '–'} → {each.after or '–'}" for each in differences[:_MOST_DIFFERENCES]
@@ -189,6 +190,7 @@ def _chart(history: History, step: Step, measure: _Measure, axis: str) -> Chart:
         "values": [measure.value(point) for point in points],
         "colour": colour(history.steps[step].layer),
         "shape": 0,
+        "hollow": [history.is_disturbed(run.pk, step) for run in history.runs],
     }
     if len(points) <= MOST_INTERVALS:
         series["intervals"] = [measure.ends(point) for point in points]
@@ -214,11 +216,8 @@ def _marks(history: History, step: Step) -> list[dict[str, object]]:
         (at, run, [*_kinds(run, run.pk in begins, run.pk in history.environment_changes)])
         for at, run in enumerate(history.runs)
     ]
-    return [
-        {"at": at, "kinds": kinds, "texts": _happened(history, step, run)}
-        for at, run, kinds in found
-        if kinds
-    ]
+    told = ((at, kinds, _happened(history, step, run)) for at, run, kinds in found)
+    return [{"at": at, "kinds": kinds, "texts": texts} for at, kinds, texts in told if texts]
 
 
 def _kinds(run: Run, begins: bool, other_environment: bool) -> Iterator[str]:

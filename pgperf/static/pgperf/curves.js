@@ -30,15 +30,17 @@
         }));
     }
 
-    /* Of many runs the points are dots, which show a run between two without a value. */
+    /* Of many runs the points are dots, which show a run between two without a value. Those of `hollow` runs stay rings. */
     function history(chart, theme) {
         const many = chart.x.length > 60;
-        return lines(chart, theme).map((curve) => ({
+        return lines(chart, theme).map((curve, at) => ({
             ...curve,
             spanGaps: false,
             borderWidth: 1.5,
-            pointRadius: many ? 1 : 3,
-            pointBorderWidth: many ? 0 : 1,
+            pointRadius: chart.series[at].hollow.map((hollow) => (hollow ? 4 : many ? 1 : 3)),
+            pointBorderWidth: chart.series[at].hollow.map((hollow) => (hollow ? 2 : many ? 0 : 1)),
+            pointBorderColor: chart.series[at].hollow.map((hollow) => (hollow ? curve.borderColor : theme.background)),
+            pointBackgroundColor: chart.series[at].hollow.map((hollow) => (hollow ? theme.background : curve.borderColor)),
             pointHitRadius: 8,
             pointHoverRadius: 5,
         }));

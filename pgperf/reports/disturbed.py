@@ -1,0 +1,41 @@
+"""Which of many runs were much disturbed, as lists and histories show it."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields
+
+from pgperf.analysis.grade import GradeWord
+from pgperf.core.records import Variant
+from pgperf.models import VariantResult
+from pgperf.reports.verdicts import nearest_to_a_site
+
+_IDENTITY = tuple(each.name for each in fields(Variant))
+#: With more workloads, a run's answer is about all of its variants.
+_MOST_WORKLOADS = 2
+
+
+def runs_in_doubt(runs: Collection[int]) -> frozenset[int]:
+    """Those whose answer is about a much disturbed variant, as their pages say; in two queries."""
+    poor = set(_poor(runs))
+    judged = VariantResult.objects.filter(run__in={run for run, _label in poor}, control=0)
+    judged = judged.filter(verdict__word__isnull=False).order_by("run", "position")
+    by_run: dict[int, list[Variant]] = {}
+    for run, *identity in judged.values_list("run_id", *_IDENTITY):
+        by_run.setdefault(run, []).append(Variant(**dict(zip(_IDENTITY, identity, strict=True))))
+    return frozenset(
+        run for run, found in by_run.items() if any((run, each.label) in poor for each in _answered(found))
+    )
+
+
+def variants_in_doubt(runs: Collection[int], labels: Iterable[str]) -> frozenset[tuple[int, str]]:
+    """The run and the label of each variant that was much disturbed; in one query."""
+    return frozenset(_poor(runs, label__in=set(labels)))
+
+
+def _poor(runs: Collection[int], **more: object) -> Iterable[tuple[int, str]]:
+    rows = VariantResult.objects.order_by().filter(run__in=runs, control=0, **more)
+    return rows.filter(verdict__grade__word=GradeWord.POOR).values_list("run_id", "label")
+
+
+def _answered(variants: Sequence[Variant]) -> Sequence[Variant]:
+    is_suite = len({each.workload for each in variants}) > _MOST_WORKLOADS
+    return variants if is_suite else nearest_to_a_site(variants)

@@ -20,7 +20,7 @@ from pgperf.core.host_part import WHOLE, HostPart
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.install.environments import other_version
-from pgperf.runner import authentication, open_loop
+from pgperf.runner import authentication, open_loop, slice_replies
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
 from pgperf.runner.cpu import placement
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
@@ -253,7 +253,11 @@ def slice_record(
     account: SliceAccount | None,
     still_there: str = "",
 ) -> "tuple[SliceRecord, SliceWindow]":
-    """The record of a slice, from what its clients recorded and its CPU account."""
+    """The record of a slice, from what its clients recorded and its CPU account.
+
+    Raises ProtocolError if they cannot have recorded that.
+    """
+    slice_replies.check(request, *recorded)
     replies = recorded.replies
     window = SliceWindow.of(request, *recorded)
     record = SliceRecord(

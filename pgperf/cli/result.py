@@ -17,7 +17,7 @@ from pgperf.reports import (
     throughput,
     verdicts,
 )
-from pgperf.reports.labels import left_out_title
+from pgperf.reports.labels import reasons
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
 from pgperf.runs import state
@@ -45,7 +45,7 @@ def partial(run: Run) -> str:
 
 def skipped(rows: RunRows) -> list[str]:
     """What the run left out, with the reasons."""
-    return [f"Skipped {left_out_title(each)}: {each.reason}" for each in rows.skipped]
+    return [f"Skipped {', '.join(titles)}: {reason}" for reason, titles in reasons(rows.skipped).items()]
 
 
 def _parts(rows: RunRows) -> Iterator[str | Table]:

@@ -34,6 +34,14 @@ def left_out_title(left: LeftOut) -> str:
     return left.titled(layer_title(left.layer))
 
 
+def reasons(skipped: Iterable[LeftOut]) -> dict[str, list[str]]:
+    """Why parts were left out: the parts that share each reason."""
+    found: dict[str, list[str]] = {}
+    for each in skipped:
+        found.setdefault(each.reason, []).append(left_out_title(each))
+    return found
+
+
 def variant_title(variant: Variant | VariantResult) -> str:
     """A variant as people know it: its label with the layer's title instead of its name."""
     return " · ".join((layer_title(variant.layer), *variant.details))

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.models import Run
 from pgperf.reports import run_ending
-from pgperf.reports.labels import left_out_title
+from pgperf.reports.labels import reasons
 from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.sections import (
     Part,
@@ -120,12 +120,12 @@ SECTIONS = (
 class Result:
     """The topics that the run has something for.
 
-    `ending`: how a run that may stop early ended. `measured`: there is something to compare or
-    download.
+    `skipped`: the parts that it left out, by the reason. `ending`: how a run that may stop early
+    ended. `measured`: there is something to compare or download.
     """
 
     topics: list[Topic] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, list[str]] = field(default_factory=dict)
     partial: bool = False
     measured: bool = False
     ending: str = ""
@@ -133,6 +133,10 @@ class Result:
     @property
     def sections(self) -> list[Section]:
         return [section for topic in self.topics for section in topic.sections]
+
+    @property
+    def skipped_count(self) -> int:
+        return sum(map(len, self.skipped.values()))
 
     def part(self, name: str) -> Part | None:
         """The data of one section."""
@@ -146,7 +150,7 @@ def result(run: Run, before: Run | None = None) -> Result:
     rows = read(run, before)
     return Result(
         topics=list(_topics(rows)),
-        skipped={left_out_title(each): each.reason for each in rows.skipped},
+        skipped=reasons(rows.skipped),
         partial=run.partial,
         ending=run_ending.sentence(run),
         measured=bool(rows.variants or rows.ladders),

@@ -26,3 +26,12 @@ def test_omitted_parts_have_readable_names() -> None:
         (LeftOut(workload="cure", reason=""), "cure: all layers below the ORM"),
     ):
         assert labels.left_out_title(left) == title
+
+
+def test_omitted_parts_share_their_reason() -> None:
+    skipped = [
+        LeftOut(layer="libpq", reason="not built"),
+        LeftOut(layer="asyncpg", reason="not installed"),
+        LeftOut(layer="pgbench", reason="not built"),
+    ]
+    assert labels.reasons(skipped) == {"not built": ["libpq (C)", "pgbench"], "not installed": ["asyncpg"]}

@@ -198,21 +198,29 @@ def test_an_estimate_is_answered_in_json(
         assert isinstance(answer.json(), dict)
 
 
-def test_every_view_that_takes_a_post_is_fuzzed(site: Client) -> None:
+def test_every_view_that_takes_a_post_is_fuzzed(site: Client, undone: Undone) -> None:
     """Those of imports and exports in test_imports.py, a list's actions below."""
     elsewhere = ("_changelist", "_import", "_export", "_history", "_download")
     own = {f"{model}_{act}" for model in MODELS for act in ("add", "change")}
     fuzzed_here = {*own, *SMALL_FORMS, "benchmark_run", "benchmark_measure", "benchmark_estimate"}
-    assert {name for name in posted(site) if not name.endswith(elsewhere)} == fuzzed_here
+    assert {name for name in posted(site, undone) if not name.endswith(elsewhere)} == fuzzed_here
 
 
-def posted(site: Client) -> set[str]:
-    """The names of pgperf's admin views that accept a superuser's POST."""
+def posted(site: Client, undone: Undone) -> set[str]:
+    """The names of pgperf's admin views that accept a superuser's POST, whichever comes first."""
     pages = [page for model, page in admin.site._registry.items() if model._meta.app_label == "pgperf"]
     names = {
         pattern.name.removeprefix("pgperf_") for page in pages for pattern in page.get_urls() if pattern.name
     }
-    return {name for name in names if site.post(address(name)).status_code not in (403, 405)}
+    return {name for name in names if _accepts_post(site, undone, name)}
+
+
+def _accepts_post(site: Client, undone: Undone, name: str) -> bool:
+    """Of a row that is there: from Django 6.1 on, a missing one redirects whoever may not change it."""
+    with undone():
+        if name in ("pause_change", "pause_delete"):
+            pause.begin("fuzz", "An incident")
+        return site.post(address(name)).status_code not in (403, 405)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -18,6 +18,8 @@ from pgperf.access import permissions
 from pgperf.conf import get_settings
 from pgperf.models import ChangePoint, Run
 from pgperf.runs.change_text import levels, sentence
+from pgperf.runs.seen_changes import seen_changes
+from pgperf.runs.step_series import comparable
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +54,10 @@ def _send_all(run: int, messages: Sequence[mail.EmailMessage]) -> None:
 
 
 def _messages(run: Run, changes: Sequence[ChangePoint]) -> Iterator[mail.EmailMessage]:
+    line = comparable(Run.objects.all(), run)
     for user in _readers(run):
-        if seen := [change for change in changes if permissions.may_see(user, change.run)]:
+        known = {each.pk for each in seen_changes(line, permissions.visible(line, user))}
+        if seen := [change for change in changes if change.pk in known]:
             yield mail.EmailMessage(_subject(run, seen), _body(run, seen), to=[user.email])
 
 

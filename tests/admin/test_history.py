@@ -165,6 +165,17 @@ def test_runs_that_groups_hide_are_not_shown(
     assert "hushed" in page(admin_page, changed[0])
 
 
+def test_a_level_of_hidden_runs_is_not_told(
+    client_of: Callable[[str], Client], admin_page: Client, changed: list[Run]
+) -> None:
+    """The change begins with a run that is seen, and the level before it is of hidden ones."""
+    Run.objects.filter(pk__in=[run.pk for run in changed[:3]]).update(restricted=True)
+    viewer = page(client_of("viewer"), changed[0])
+    assert f"#{changed[10].pk}" in viewer
+    assert "slower since" not in viewer
+    assert "slower since" in page(admin_page, changed[0])
+
+
 def test_a_hidden_database_is_no_choice(client_of: Callable[[str], Client]) -> None:
     runs = make_history(2)
     hidden = factories.make_database("hushed")

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Max, Min, QuerySet
 
 from pgperf.analysis.definition_diff import Difference
 from pgperf.core.records import Variant
 from pgperf.models import Benchmark, ChangePoint, Run
 from pgperf.reports.disturbed import variants_in_doubt
+from pgperf.runs.seen_changes import seen_changes
 from pgperf.runs.step_series import Point, Series, Step, series_of, steps_of
 
 #: Runs that a page shows, and those that a file has: the latest ones.
@@ -24,13 +25,16 @@ _OF_RUN = ("benchmark_id", "benchmark_name", "database_id", "database_name", "de
 
 @dataclass(frozen=True)
 class Line:
-    """The runs of one definition on one database: what can be chosen. `last` is the newest run."""
+    """The runs of one definition on one database: what can be chosen. `last` is the newest run;
+    `test` is "" unless all of them test a verdict.
+    """
 
     database: int
     database_name: str
     definition: str
     count: int
     last: int
+    test: str = ""
 
     @property
     def short_definition(self) -> str:
@@ -102,7 +106,9 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
     line = _chosen(lines, asked)
     if line is None:
         return None
-    same = done.filter(database=line.database, definition_hash=line.definition)
+    comparable = {"database": line.database, "definition_hash": line.definition}
+    same = done.filter(**comparable)
+    every = Run.objects.filter(benchmark=benchmark, status=Run.Status.DONE, **comparable)
     shown = same.filter(pk__lt=asked.before) if asked.before else same
     runs = sorted(shown.order_by("-pk").only(*_OF_RUN)[: asked.most], key=lambda run: run.pk)
     steps = steps_of(line.last)
@@ -115,7 +121,7 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
         steps,
         now={step: series[line.last] for step, series in series_of([line.last], steps).items() if series},
         series=series_of(numbers, shown_steps),
-        changes=_changes(same),
+        changes=seen_changes(every, same),
         disturbed=variants_in_doubt(numbers, chain.from_iterable(shown_steps)),
         earlier=shown.count() - len(runs),
         later=bool(asked.before) and bool(runs) and runs[-1].pk != line.last,
@@ -123,10 +129,11 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
 
 
 def _lines(done: QuerySet[Run]) -> list[Line]:
-    """The newest first."""
+    """The newest first, those of tests of a verdict last."""
     by = ("database_id", "database__name", "definition_hash")
-    found = done.exclude(database=None).order_by().values_list(*by).annotate(Count("pk"), Max("pk"))
-    return sorted((Line(*row) for row in found), key=lambda line: -line.last)
+    counts = Count("pk"), Max("pk"), Min("intervention")
+    found = done.exclude(database=None).order_by().values_list(*by).annotate(*counts)
+    return sorted((Line(*row) for row in found), key=lambda line: (bool(line.test), -line.last))
 
 
 def _chosen(lines: Iterable[Line], asked: Asked) -> Line | None:
@@ -149,12 +156,3 @@ def first_shown(steps: Mapping[Step, Variant]) -> list[Step]:
     """The last step over the first route: that of the layer nearest to the user."""
     routes = [variant.route for variant in steps.values()]
     return [step for step, variant in steps.items() if variant.route == routes[0]][-1:] if routes else []
-
-
-def _changes(runs: QuerySet[Run]) -> list[ChangePoint]:
-    rows = ChangePoint.objects.filter(run__in=runs.order_by().values("pk")).select_related("run")
-    return list(rows.order_by("-run", "pk").defer(*(f"run__{name}" for name in _LARGE)))
-
-
-#: Columns of a run that no page of many runs reads.
-_LARGE = ("definition", "environment", "timings", "summary", "environment_changes")

@@ -1,0 +1,37 @@
+"""The changes over runs that a reader may know: a level is a median of many runs, and each of them
+may be hidden.
+"""
+
+from collections.abc import Collection, Iterable
+
+from django.db.models import QuerySet
+
+from pgperf.models import ChangePoint, Run
+from pgperf.runs.step_series import Step
+
+#: Columns of a run that nobody reads of many runs.
+_LARGE = ("definition", "environment", "timings", "summary", "environment_changes")
+
+
+def seen_changes(line: QuerySet[Run], visible: QuerySet[Run]) -> list[ChangePoint]:
+    """The changes of comparable runs, the newest first, in three queries. `visible`: those of the
+    runs that the reader may see.
+    """
+    hidden = _numbers(line) - _numbers(visible)
+    rows = ChangePoint.objects.filter(run__in=line.order_by().values("pk")).select_related("run")
+    changes = rows.order_by("run", "pk").defer(*(f"run__{name}" for name in _LARGE))
+    return sorted(_of_seen_runs(changes, hidden), key=lambda change: -change.run_id)
+
+
+def _numbers(runs: QuerySet[Run]) -> set[int]:
+    return set(runs.order_by().values_list("pk", flat=True))
+
+
+def _of_seen_runs(changes: Iterable[ChangePoint], hidden: Collection[int]) -> Iterable[ChangePoint]:
+    """Their levels are those from the change before to the run that showed this one."""
+    begins: dict[Step, int] = {}
+    for change in changes:
+        step = Step(change.label, change.below)
+        begin, begins[step] = begins.get(step, 0), change.run_id
+        if not any(begin <= run <= change.found_by for run in hidden):
+            yield change

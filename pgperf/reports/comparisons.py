@@ -128,24 +128,37 @@ def _headlines(comparisons: Iterable[ComparisonResult], one: ComparisonKind) -> 
 
 def _headline(route: str, second: str, first: str, rows: Sequence[ComparisonResult]) -> str:
     """Layers in which nothing is certain are named without a figure."""
-    names = {"route": route, "second": second, "first": first}
+    names, apart = {"route": route, "second": second, "first": first}, _apart(rows)
     certain = [row for row in reversed(rows) if row.outcome == DIFFERS]
-    vague = [layer_title(row.variant.layer) for row in reversed(rows) if row.outcome != DIFFERS]
-    sentences = [_changes(certain, names)] if certain else []
+    vague = [_told(row, apart) for row in reversed(rows) if row.outcome != DIFFERS]
+    sentences = [_changes(certain, names, apart)] if certain else []
     if vague:
         words = _("%(route)s: no certain difference between %(first)s and %(second)s in %(layers)s.")
         sentences.append(words % {**names, "layers": ", ".join(vague)})
     return " ".join(sentences)
 
 
-def _changes(rows: Sequence[ComparisonResult], names: dict[str, str]) -> str:
+def _apart(rows: Sequence[ComparisonResult]) -> list[str]:
+    """The fields beside the layer in which the variants of the rows differ."""
+    first = rows[0].variant.identity
+    found = {name for row in rows for name in first.differs_in(row.variant.identity)}
+    return [each.name for each in _NAMED if each.name in found - {"layer"}]
+
+
+def _told(row: ComparisonResult, apart: Sequence[str]) -> str:
+    """The layer of its variant, and what tells it from the variants of the other rows."""
+    own = row.variant.identity
+    return " · ".join(filter(None, (layer_title(own.layer), *(field_title(own, name) for name in apart))))
+
+
+def _changes(rows: Sequence[ComparisonResult], names: dict[str, str], apart: Sequence[str]) -> str:
     """The sentence on the layers that differ."""
     saves = all(row.delta_us < 0 for row in rows)
     changes = [
         _("%(us)s µs in %(layer)s")
         % {
             "us": number_format.number(-row.delta_us) if saves else number_format.signed(row.delta_us),
-            "layer": layer_title(row.variant.layer),
+            "layer": _told(row, apart),
         }
         for row in rows
     ]

@@ -15,7 +15,7 @@ from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import number_format, published
 from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
-from pgperf.reports.labels import colour, connections_title, layer_title, rate_title
+from pgperf.reports.labels import colour, connections_title, hosts_title, layer_title, rate_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
@@ -123,13 +123,15 @@ def settings(rows: RunRows) -> list[Setting]:
 
 def setting_title(setting: Setting, among: Sequence[Setting]) -> str:
     """The route, and whatever else tells the setting from the run's others."""
-    details = ("mode", "connections", "connect", "environment", "rate")
+    details = ("mode", "connections", "connect", "environment", "rate", "hosts")
     apart = [name for name in details if len({getattr(each.like, name) for each in among}) > 1]
     parts = [str(getattr(setting.like, name)).replace("_", " ") for name in apart]
     if "connections" in apart:
         parts[apart.index("connections")] = connections_title(setting.like.connections)
     if "rate" in apart:
         parts[apart.index("rate")] = rate_title(setting.like.rate)
+    if "hosts" in apart:
+        parts[apart.index("hosts")] = hosts_title(setting.like.hosts)
     return " · ".join([setting.like.route, *parts])
 
 
@@ -184,7 +186,7 @@ def mean_table(rows: RunRows) -> Table:
         interval_column("low", "high"),
         Column(_("blocks"), keys=("blocks", "sample")),
         text_column(_("workloads"), "workloads"),
-        *file_columns(("environment", "rate")),
+        *file_columns(("environment", "rate", "hosts")),
     )
     return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, rows.geometric_means)], "means")
 
@@ -264,7 +266,7 @@ def _like(variant: Variant) -> Variant:
 def _of(mean: GeometricMean, like: Variant) -> bool:
     same = all(
         getattr(mean, name) == getattr(like, name)
-        for name in ("route", "mode", "connect", "environment", "rate")
+        for name in ("route", "mode", "connect", "environment", "rate", "hosts")
     )
     return same and mean.clients * mean.workers == like.connections
 
@@ -384,6 +386,7 @@ def _mean_row(mean: GeometricMean) -> tuple[Cell, ...]:
         words(", ".join(mean.workloads), " ".join(mean.workloads)),
         exact(mean.environment),
         exact(mean.rate),
+        exact(mean.hosts),
     )
 
 

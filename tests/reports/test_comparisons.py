@@ -59,6 +59,22 @@ def test_a_change_of_workload_has_a_sentence_and_a_table() -> None:
     ]
 
 
+def test_layers_at_several_loads_are_told_apart() -> None:
+    rows = [
+        _comparison(
+            _row("django_orm", workload="cure", named=True, clients=clients),
+            _row("django_orm", workload="loop", named=True, clients=clients),
+            delta_us,
+        )
+        for clients, delta_us in ((1, -5.0), (8, -9.0), (32, -1.0))
+    ]
+    rows[2].outcome = "inconclusive"
+    assert comparisons.workload_headlines(rows) == [
+        "tcp: cure instead of loop saves 9.00 µs in Django ORM · 8 clients, 5.00 µs in Django ORM · 1 client. "
+        "tcp: no certain difference between loop and cure in Django ORM · 32 clients."
+    ]
+
+
 def test_a_change_of_environment_has_a_sentence_and_a_table() -> None:
     rows = [
         _comparison(_row("psycopg", environment="new"), _row("psycopg"), -4.0),

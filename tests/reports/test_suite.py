@@ -169,3 +169,18 @@ def test_json_and_csv_have_the_geometric_means() -> None:
     assert len(lines) == 3
     assert "one many wide" in lines[1]
     assert len(means_csv(measured(WORKS[:2])).splitlines()) == 1
+
+
+def test_each_number_of_load_hosts_has_its_own_means() -> None:
+    run = measured()
+    for row in run.variants.all():
+        row.pk, row.hosts, row.position = None, 2, row.position + 100
+        row.label = f"{row.label} · 2 load hosts"
+        row.save(force_insert=True)
+    means = run.summary["geometric_means"]
+    run.summary["geometric_means"] = [*means, *({**mean, "hosts": 2, "ratio": 9.0} for mean in means)]
+    run.save()
+    own, hosted = suite.settings(read(run))
+    assert {mean.ratio for mean in hosted.means} == {9.0}
+    assert 9.0 not in {mean.ratio for mean in own.means}
+    assert suite.setting_title(hosted, [own, hosted]).endswith("2 load hosts")

@@ -104,12 +104,12 @@ def nearest_to_a_site(variants: Iterable[Variant]) -> list[Variant]:
     last: dict[str, Variant] = {}
     for each in variants:
         known = last.get(each.route)
-        if known is None or _height(each) >= _height(known):
+        if known is None or height(each) >= height(known):
             last[each.route] = each
     return list(last.values())
 
 
-def _height(variant: Variant) -> tuple[int, bool, int]:
+def height(variant: Variant) -> tuple[int, bool, int]:
     """Its connections, then whether its loop is closed, as in ladders, then the place of its layer."""
     place = _LAYERS.index(variant.layer) if variant.layer in LAYERS else len(_LAYERS)
     return variant.connections, not variant.rate, place

@@ -255,7 +255,7 @@ def test_blocks_that_are_kept_for_too_long_need_attention(settings: Any) -> None
     Run.objects.filter(pk=run.pk).update(finished_at=timezone.now() - timedelta(days=91))
     concern = shown().concerns[0]
     assert "1 run " in concern.subject
-    assert "90 days" in concern.text
+    assert "older than the settings allow" in concern.text
     assert concern.command == "python manage.py pgperf prune"
     settings.PGPERF = {**settings.PGPERF, "KEEP_RAW_DAYS": 0}
     assert subjects(shown()) == []
@@ -319,3 +319,22 @@ def test_schedules_that_nothing_looks_for_need_attention() -> None:
     assert concern.command == "python manage.py pgperf due"
     Schedule.objects.update(due_at=timezone.now() - timedelta(minutes=1))
     assert "Schedules do not start" not in subjects(shown())
+
+
+def test_a_test_of_a_verdict_is_no_result_of_its_benchmark() -> None:
+    own = measured(200.0)
+    measured(500.0, intervention="double_clients", definition_hash="0" * 64)
+    row = shown().benchmarks[0]
+    assert row.headline is not None
+    assert row.headline.run == own
+
+
+def test_the_headline_is_of_the_closed_loop_as_on_the_page_of_the_run() -> None:
+    run = measured(200.0)
+    paced = run.variants.get(layer="django_orm", route="socket", control=0)
+    paced.pk, paced.position, paced.rate, paced.label = None, 99, 500.0, f"{paced.label} · 500/s"
+    paced.us_per_op = 900.0
+    paced.save(force_insert=True)
+    headline = shown().benchmarks[0].headline
+    assert headline is not None
+    assert headline.us == 200.0

@@ -12,7 +12,6 @@ from django.utils.translation import ngettext
 from pgperf import schedules
 from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.verdict_kinds import grade_sentence
-from pgperf.conf import get_settings
 from pgperf.models import Database, Run, Schedule, Worker
 from pgperf.reports.dashboard.headlines import Headline
 from pgperf.reports.dashboard.viewer import Viewer
@@ -188,13 +187,15 @@ def _storage(viewer: Viewer) -> Iterator[Concern]:
     """In one query."""
     count = viewer.narrow(retention.due()).count()
     if count:
-        days = get_settings().KEEP_RAW_DAYS
-        subject = ngettext(
-            "%d run is kept in full for too long", "%d runs are kept in full for too long", count
+        subject = ngettext("%d run is kept for too long", "%d runs are kept for too long", count)
+        text = _(
+            "These runs, or their raw blocks, which take most of the space, are older than the settings allow."
         )
-        text = _("Their raw blocks, which take most of the space, are older than %d days.") % days
         yield Concern(
-            subject % count, text, _("Delete them, daily by cron:"), "python manage.py pgperf prune"
+            subject % count,
+            text,
+            _("Delete what is too old, daily by cron:"),
+            "python manage.py pgperf prune",
         )
 
 

@@ -8,15 +8,13 @@ from dataclasses import dataclass, fields, replace
 
 from django.utils.translation import gettext as _
 
-from pgperf.core.layers import LAYERS
 from pgperf.core.records import Variant
 from pgperf.models import Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.reports.labels import variant_title
-from pgperf.reports.verdicts import ShownVerdict, verdict_of
+from pgperf.reports.verdicts import ShownVerdict, height, verdict_of
 
-_LAYERS = list(LAYERS)
 _IDENTITY = tuple(each.name for each in fields(Variant))
 #: What the dashboard shows of a run; the definition, the environment and the summary are large.
 _OF_RUN = ("benchmark_id", "benchmark_name", "database_id", "database_name", "status", "quick",
@@ -103,12 +101,7 @@ def _headline(variants: Mapping[int, Variant]) -> list[int]:
     """Of one run, in the order of its page. A suite's workloads share the headline."""
     route = next(iter(variants.values())).route
     on_route = [each for each in variants.values() if each.route == route]
-    last = max(reversed(on_route), key=_height)
+    last = max(reversed(on_route), key=height)
     is_suite = len({each.workload for each in variants.values()}) > 2
     same = {last} if not is_suite else {each for each in on_route if not last.differs_in(each) - {"workload"}}
     return [pk for pk, each in variants.items() if each in same]
-
-
-def _height(variant: Variant) -> tuple[int, int]:
-    """The number of its connections, then the place of its layer."""
-    return variant.connections, _LAYERS.index(variant.layer) if variant.layer in LAYERS else len(_LAYERS)

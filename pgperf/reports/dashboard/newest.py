@@ -14,24 +14,27 @@ Status = Run.Status
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest run of a benchmark on a database that has a status; by primary keys."""
+    """The newest run of a benchmark on a database that has a status; by primary keys. `intervention`
+    is "" unless the run tests a verdict.
+    """
 
     benchmark: int | None
     database: int | None
     status: str
+    intervention: str
     run: int
 
 
 def newest(viewer: Viewer) -> list[Newest]:
     """In one query."""
-    by = ("benchmark_id", "database_id", "status")
+    by = ("benchmark_id", "database_id", "status", "intervention")
     found = viewer.rows(Run).order_by().values_list(*by).annotate(last=Max("pk"))
     return [Newest(*row) for row in found]
 
 
 def done_by_benchmark(rows: list[Newest]) -> dict[int, int]:
-    """The newest done run of each benchmark."""
-    return _newest(rows, lambda row: row.benchmark)
+    """The newest done run of each benchmark, but for those that test a verdict."""
+    return _newest([row for row in rows if not row.intervention], lambda row: row.benchmark)
 
 
 def done_by_database(rows: list[Newest]) -> dict[int, int]:

@@ -30,7 +30,7 @@ class Series:
 
 def series(viewer: Viewer, headlines: Iterable[Headline]) -> dict[int, Series]:
     """The series that each headline's run ends, by the primary key of the run, in two queries."""
-    last = {_key(headline): headline for headline in headlines}
+    last = {_key(headline): headline for headline in headlines if headline.run.database_id is not None}
     runs = _runs(viewer, last)
     times = _times_us(runs, {label for headline in last.values() for label in headline.labels})
     points: dict[int, list[float]] = {headline.run.pk: [] for headline in last.values()}

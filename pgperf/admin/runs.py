@@ -290,7 +290,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         description=_("Open to everyone who may see the database"), permissions=["lift_restriction"]
     )
     def lift_restriction(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        chosen = list(queryset.filter(restricted=True).only("benchmark_name"))
+        chosen = list(queryset.filter(restricted=True).prefetch_related(None).only("benchmark_name"))
         runs = Run.objects.using(router.db_for_write(Run)).filter(pk__in=[run.pk for run in chosen])
         runs.update(restricted=False)
         audit.log_all_changed(request, chosen, "Lifted the restriction.")
@@ -300,7 +300,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         self.message_user(request, text % len(chosen), messages.SUCCESS)
 
     def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse:
-        audit.log_all_changed(request, queryset.only("benchmark_name"), f"Exported {name}.")
+        named = queryset.prefetch_related(None).only("benchmark_name")
+        audit.log_all_changed(request, named, f"Exported {name}.")
         return downloads.tables(name, "runs", queryset)
 
     def _run(self, request: HttpRequest, run_id: int) -> Run:
@@ -337,6 +338,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             **self.notes_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request, run),
             "may_export": progress["terminal"] and self.has_export_permission(request),
+            "views_benchmarks": _views_benchmarks(request),
             "may_start": progress["terminal"]
             and run.benchmark_id is not None
             and request.user.has_perm("pgperf.start_run"),
@@ -350,10 +352,13 @@ def _may_see_schedule(request: HttpRequest, run: Run) -> bool:
 
 def _startable(request: HttpRequest) -> QuerySet[Benchmark]:
     """The benchmarks that the user may see and start."""
-    views = any(request.user.has_perm(f"pgperf.{verb}_benchmark") for verb in ("view", "change"))
-    if not (views and request.user.has_perm(permissions.START)):
+    if not (_views_benchmarks(request) and request.user.has_perm(permissions.START)):
         return Benchmark.objects.none()
     return permissions.visible(Benchmark.objects.only("name"), request.user)
+
+
+def _views_benchmarks(request: HttpRequest) -> bool:
+    return any(request.user.has_perm(f"pgperf.{verb}_benchmark") for verb in ("view", "change"))
 
 
 def _two_lines(first: str, second: str) -> SafeString:

@@ -288,8 +288,6 @@ def _disturbances(row: VariantResult | None, grade: Grade) -> Iterator[str]:
 
 
 def _limits(rows: RunRows, shown: Sequence[VariantResult]) -> Iterator[str]:
-    if rows.run.partial:
-        yield _("The run ended early: these figures come from its completed blocks.")
     if rows.run.quick:
         yield _("The run was a quick one: a full run has narrower intervals.")
     if controls := [row for row in rows.comparisons if row.aa]:

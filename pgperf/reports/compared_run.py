@@ -42,7 +42,11 @@ def all_stored(runs: Sequence[Run]) -> list[ComparedRun]:
 
 
 def previous(candidates: QuerySet[Run], run: Run) -> Run | None:
-    """The latest earlier run of the same definition on the same database that is done."""
+    """The latest earlier run of the same definition on the same database that is done; none where
+    that database was deleted.
+    """
+    if run.database_id is None:
+        return None
     done = candidates.filter(status=Run.Status.DONE, pk__lt=run.pk)
     same = done.filter(definition_hash=run.definition_hash, database=run.database_id)
     return same.order_by("-pk").first()

@@ -2,7 +2,7 @@
 tables for the page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -294,13 +294,20 @@ def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
 
 def _nothing_found(told: Sequence[Change]) -> str:
     """That no change is shown, which is not that there is none."""
-    undecided = sum(change.outcome == INCONCLUSIVE for change in told)
+    undecided = [change for change in told if change.outcome == INCONCLUSIVE]
     if not undecided:
         return _("The comparison shows no difference between the two runs.")
-    return _(
-        "No difference is shown, but %(undecided)d of %(count)d comparisons are inconclusive: their intervals are"
-        " too wide to tell."
-    ) % {"undecided": undecided, "count": len(told)}
+    return _("No difference is shown. Inconclusive comparisons: %(undecided)d of %(count)d. %(why)s") % {
+        "undecided": len(undecided), "count": len(told), "why": " ".join(_reasons(undecided)),
+    }  # fmt: skip
+
+
+def _reasons(undecided: Sequence[Change]) -> Iterator[str]:
+    doubted = sum(change.is_doubted for change in undecided)
+    if doubted < len(undecided):
+        yield _("Intervals are too wide to tell.")
+    if doubted:
+        yield _("A disturbance may explain a difference.")
 
 
 def _sentence(change: Change, reference: str) -> str:

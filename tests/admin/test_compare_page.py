@@ -56,7 +56,8 @@ def test_a_much_disturbed_run_is_named_and_decides_nothing(admin_page: Client, r
         shown = text(admin_page, *pair)
         assert f"{slower} was much disturbed: others took at most 40.0 % of the time." in shown
         assert '<td class="words differs">' not in shown
-        assert "are inconclusive" in shown
+        assert "Inconclusive comparisons: " in shown
+        assert "A disturbance may explain a difference." in shown
     run_list = f"{reverse('admin:pgperf_run_comparison')}?runs={run.pk},{slower.pk}"
     assert "was much disturbed" in admin_page.get(run_list).content.decode()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.contrib.staticfiles import finders
 from django.db import connection
 from django.test import Client
@@ -266,3 +266,16 @@ def test_the_list_loads_no_results(admin_page: Client, run: Run) -> None:
 
 def test_a_missing_run_redirects_to_the_index(admin_page: Client) -> None:
     assert admin_page.get(reverse("admin:pgperf_run_change", args=[4711])).status_code == 302
+
+
+def test_one_who_may_start_but_sees_no_benchmark_cannot_run_it_again(run: Run) -> None:
+    user = User.objects.create_user("watcher", is_staff=True)
+    user.user_permissions.set(
+        Permission.objects.filter(content_type__app_label="pgperf", codename__in=("view_run", "start_run"))
+    )
+    client = Client()
+    client.force_login(user)
+    shown = client.get(page(run)).content.decode()
+    assert "Run again" not in shown
+    assert "Results over runs" not in shown
+    assert client.get(reverse("admin:pgperf_benchmark_run", args=[run.benchmark_id])).status_code == 403

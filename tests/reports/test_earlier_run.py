@@ -89,3 +89,10 @@ def test_the_run_before_has_the_definition_and_the_database() -> None:
     assert previous(Run.objects.all(), run) == before
     assert previous(Run.objects.all(), latest) == run
     assert previous(Run.objects.all(), other) is None
+
+
+def test_runs_of_deleted_databases_are_not_set_against_each_other() -> None:
+    before, run = stored(), stored()
+    Run.objects.filter(pk__in=[before.pk, run.pk]).update(database=None)
+    run.refresh_from_db()
+    assert previous(Run.objects.all(), run) is None

@@ -131,7 +131,7 @@ class RunContext:
     written: WrittenTables = field(default_factory=WrittenTables)  # by workloads that insert rows
     agent: Agent | None = None  # on the server's host, if that is another machine
     load_hosts: LoadHosts | None = None  # None: all clients are on this machine
-    #: Ends what clients on lost load hosts have left on the server.
+    #: Ends what killed clients, or those on lost load hosts, have left on the server.
     end_sessions: Callable[[], None] = lambda: None
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
     places: EnvironmentPlaces | None = None  # None: there is only the default environment

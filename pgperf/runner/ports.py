@@ -142,7 +142,7 @@ class _Prediction:
         """
         definition = self.plan.definition
         slices_s = run_time.predicted_slice_s(definition, cohort)
-        round_s, rounds = sum(slices_s.values()), definition.blocks * definition.rounds
+        round_s, rounds = sum(slices_s.values()), definition.most_blocks * definition.rounds
         most, fastest = 0.0, 0.0
         for variant, slice_s in slices_s.items():
             if variant in variants:

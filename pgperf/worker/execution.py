@@ -54,6 +54,8 @@ _RETRY_SHARE = 2 / 3
 _DISK_FULL_S = 600.0
 #: Shorter rounds are not interrupted by a poll of the database.
 LONG_ROUND_S = 3.0
+#: Lost runs that this process cannot summarise.
+_not_summarisable: set[int] = set()
 
 
 class ProgressListener(Protocol):
@@ -108,10 +110,19 @@ def summarise_lost_runs() -> list[int]:
 
 
 def _summarise_lost(run: Run) -> bool:
-    definition = Definition.from_json(run.definition)
+    """Whether there is a summary now. A run that cannot have one is tried once in this process."""
+    if run.pk in _not_summarisable:
+        return False
     settings = get_settings()
-    skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs)
-    return _summarise_part(run, definition, skipped)
+    try:
+        definition = Definition.from_json(run.definition)
+        skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs)
+        if _summarise_part(run, definition, skipped):
+            return True
+    except PgperfError as error:
+        logger.warning("run %s: its finished blocks cannot be summarised here: %s", run.pk, error)
+    _not_summarisable.add(run.pk)
+    return False
 
 
 @dataclass

@@ -90,6 +90,15 @@ def test_a_diagnostic_slice_counts_no_statements_of_new_sessions(
     assert counting_none(connected_each_time) == {"psycopg", "pgbench", "pgbench_one_thread"}
 
 
+def test_a_diagnostic_slice_sees_its_sessions(
+    kept: list[VariantBlock], connected_each_time: list[VariantBlock]
+) -> None:
+    for block in (*kept, *connected_each_time):
+        found = diagnostics([block], None)
+        assert found
+        assert found.wait_events, (block.variant.label, found.notes)
+
+
 def test_one_process_makes_all_clients() -> None:
     what = definition(layers=("libpq", "pgbench"), clients=(1, 8))
     variants = [variant for variant in make_plan(what).variants if not variant.control]

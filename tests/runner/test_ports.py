@@ -108,6 +108,12 @@ def test_slices_that_a_pilot_will_choose_count_with_their_predicted_length() -> 
     assert predicted(FAR, TRUST, **once) == round(10_000 * sum(lengths.values()))
 
 
+def test_a_time_budget_takes_the_place_of_the_number_of_blocks() -> None:
+    short = {"blocks": 1, "rounds": 1}
+    assert predicted(FAR, TRUST, **short) < predicted(FAR, TRUST)
+    assert predicted(FAR, TRUST, **short, budget_s=600) == predicted(FAR, TRUST)
+
+
 @pytest.mark.parametrize("connect", ["persistent", "pool"])
 def test_connections_that_stay_need_no_ports(connect: str) -> None:
     assert ports.check(plan(connect), {"tcp": FAR}, {"tcp": TRUST}, USUAL) == {}

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+import psycopg
 import pytest
 
 from pgperf.analysis.cpu_accounting import cpu_account
@@ -347,6 +348,38 @@ def test_a_block_that_hangs_after_the_budget_is_given_up_and_those_before_it_sta
     outcome = run(definition(budget_s=600), watcher)
     assert {block.block for block in watcher.blocks} == set(range(6))
     assert outcome.environment["ending"]["reason"] == "budget"
+
+
+def test_statements_of_a_block_that_is_given_up_do_not_stay_on_the_server(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the second block on, they wait for a lock."""
+    own = {name: getattr(routes["tcp"], name) for name in ("host", "port", "dbname", "user", "password")}
+    work = WorkloadDefinition("locked", "SELECT pg_advisory_xact_lock_shared(4712)")
+    what = definition(workloads=(work,), layers=("psycopg",), routes=("tcp",), budget_s=600, nominal_us={})
+    with psycopg.connect(**own, autocommit=True) as other:
+
+        def waiting() -> int:
+            """How many clients wait for the lock."""
+            row = other.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgperf-late-%'"
+                " AND wait_event = 'advisory'"
+            ).fetchone()
+            return int(row[0]) if row else 0
+
+        def lock(block: int, routes: Sequence[str]) -> None:
+            if block:
+                other.execute("SELECT pg_advisory_lock(4712)")
+
+        def check(pace: Pace) -> None:
+            if waiting():
+                raise TimeIsUp("budget_s: the run has 600 s and took 700 s")
+
+        monkeypatch.setattr(Pace, "check", check)
+        watcher = Watcher()
+        execute(make_plan(what), {"tcp": routes["tcp"]}, RunSettings("", "late", before_block=lock), watcher)
+        assert {block.block for block in watcher.blocks} == {0}
+        assert any(not waiting() for _ in range(2000))
 
 
 def test_a_first_block_that_hangs_names_six_times_what_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -453,6 +453,10 @@ def test_a_hanging_client_does_not_delay_a_cancel(
 
 
 class TestLostRuns:
+    @pytest.fixture(autouse=True)
+    def new_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(execution, "_not_summarisable", set())
+
     def test_a_lost_run_gets_a_summary_of_its_finished_blocks(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
         measure_without_end(run)
@@ -462,6 +466,23 @@ class TestLostRuns:
         assert run.summary["partial"] is True
         assert run.variants.count() == 2
         assert execution.summarise_lost_runs() == []
+
+    def test_a_lost_run_that_cannot_be_planned_here_is_tried_once_and_stops_no_other(
+        self, database: Database, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
+        runs = []
+        for layer in ("libpq", "fake", "libpq"):
+            runs.append(state.claim(ask(database).pk, "w@h"))
+            measure_without_end(runs[-1])
+            frozen = definition(layers=(layer,)).to_json()
+            Run.objects.filter(pk=runs[-1].pk).update(definition=frozen)
+            Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
+        for summarised in ([runs[1].pk], []):
+            assert execution.summarise_lost_runs() == summarised
+        for run in (runs[0], runs[2]):
+            (told,) = [each for each in caplog.messages if each.startswith(f"run {run.pk}: ")]
+            assert "none of them can run here" in told
 
     def test_a_lost_run_without_blocks_gets_no_summary(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")

@@ -52,16 +52,21 @@ class ControlConnection:
             cold=False,
             memory_bytes=_MEMORY_BYTES,
         )
+        self._unread = 0  # answers still to come, of interrupted waits too
 
     def query(self, sql: str, timeout_s: float = _TIMEOUT_S) -> list[list[str | None]]:
         """Run one statement in its own transaction and return its rows, every value as text."""
         return self.ask(sql, timeout_s).rows
 
     def ask(self, sql: str, timeout_s: float = _TIMEOUT_S) -> protocol.Rows:
-        """Like `query`, with the names of the columns."""
+        """Like `query`, with the names of the columns.
+
+        Answers that earlier, interrupted waits have left are read first.
+        """
         self._client.send(protocol.Query(sql))
+        self._unread += 1
         try:
-            return self._client.expect(protocol.Rows, timeout_s)
+            return [self._next_answer(timeout_s) for _ in range(self._unread)][-1]
         except OutOfMemory:
             raise self.unexpected("a control query", "it is too long") from None
 
@@ -88,6 +93,11 @@ class ControlConnection:
             f"{self._client.name}: the answer of {self._server} about {about} is unusable: {problem}. "
             "Is it a PostgreSQL server of a supported version, or a pooler of one?"
         )
+
+    def _next_answer(self, timeout_s: float) -> protocol.Rows:
+        answer = self._client.expect(protocol.Rows, timeout_s)
+        self._unread -= 1
+        return answer
 
     def _read(
         self,

@@ -18,7 +18,7 @@ from pgperf.analysis.disturbances import OTHER_CPUS
 from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ClientFailed, LayerUnavailable, ProtocolError
 from pgperf.core.records import RECONNECTING, Route, most_direct
-from pgperf.runner.client_group import ClientGroup, armed
+from pgperf.runner.client_group import ClientGroup, Durations, armed, chains_of
 from pgperf.runner.cpu import top
 from pgperf.runner.server import pg_stat_activity, pg_stat_statements
 from pgperf.runner.server.control_connection import ControlConnection
@@ -216,9 +216,8 @@ class _DiagnosticSlice:
         polls = self._poll_until(began_ns, began_ns + request.lead_in_ns + request.window_ns)
         replies, durations, _phases = group.collect(request)
         closes_ns = began_ns + request.lead_in_ns + request.window_ns
-        ends_ns = (reply.first_ns + int(own.sum()) for reply, own in zip(replies, durations, strict=True))
-        ended_ns = closes_ns if request.rate else min(ends_ns)
-        kept = [poll for poll in polls if poll.ended_ns <= ended_ns]
+        works_until_ns = closes_ns if request.rate else min(map(ended_ns, replies, durations))
+        kept = [poll for poll in polls if poll.ended_ns <= works_until_ns]
         for poll in kept:
             self._states.update(poll.states)
             self._samples += poll.samples
@@ -364,6 +363,13 @@ class _DiagnosticSlice:
             "pg_stat_activity has no session of this variant: its pooler leads to another server, or does not"
             " pass application_name on"
         )
+
+
+def ended_ns(reply: protocol.SliceReply, durations: Durations) -> int:
+    """When the first of a client's workers had ended. A tool tells its own window."""
+    if reply.window_ns:
+        return reply.first_ns + reply.window_ns
+    return min(chain.first_ns + int(chain.durations.sum()) for chain in chains_of(reply, durations))
 
 
 def _extremes(pools: Sequence[Mapping[str, str]]) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
 from pgperf.analysis.diagnostics import diagnostics
+from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup
@@ -22,7 +24,7 @@ from pgperf.runner.preflight import estimate
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server import pg_stat_activity
 from pgperf.runner.server.control_connection import ControlConnection
-from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
+from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult, ended_ns
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.runner.builders import definition
@@ -100,6 +102,22 @@ def test_layers_and_routes_do_the_same_work(c_client: Path, routes: dict[str, Ro
     )
     shares = [share for share, _ in watcher.said]
     assert shares == sorted(shares)
+
+
+@pytest.mark.parametrize(
+    ("workers", "own", "end"),
+    [
+        ({}, [5, 5, 20], 1030),
+        ({"worker_ops": [2, 1], "worker_first_ns": [1000, 1005]}, [5, 5, 20], 1010),
+        ({"window_ns": 400}, [], 1400),
+        ({"window_ns": 400, "worker_ops": [2, 1], "worker_first_ns": [1000, 1005]}, [5, 5, 20], 1400),
+    ],
+    ids=["one worker", "several workers", "a tool that times nothing", "a tool"],
+)
+def test_a_slice_ends_with_its_first_worker(workers: dict[str, Any], own: list[int], end: int) -> None:
+    timed = {"rows": None, "lead_in_ops": 0, "first_ns": 1000, "user_ns": 0, "sys_ns": 0, "capped": False}
+    reply = protocol.SliceReply(seq=1, ops=3, **timed, nbytes=8 * len(own), **workers)
+    assert ended_ns(reply, np.array(own, dtype=np.uint64)) == end
 
 
 def was_seen(found: dict[str, Any]) -> bool:

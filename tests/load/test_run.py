@@ -51,6 +51,12 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
     assert not LoadShare.objects.exists()
 
 
+def test_one_client_on_one_load_host(load_hosts: dict[str, Part], database: Database) -> None:
+    run = execution.perform(ask(database, clients=[1], load_hosts=[1], diagnostic_ms=100).pk, "owner@here")
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert all(row.record.diagnostics for row in run.variants.all())
+
+
 def test_an_open_loop_keeps_its_rate_over_all_hosts(load_hosts: dict[str, Part], database: Database) -> None:
     run = execution.perform(ask(database, rates=[200.0], layers=["psycopg"]).pk, "owner@here")
     assert (run.status, run.error) == (Run.Status.DONE, "")

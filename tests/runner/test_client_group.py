@@ -202,7 +202,9 @@ def groups_of(
         yield groups
 
 
-@pytest.mark.parametrize("clients, hosts, starts", [(1, 0, False), (2, 0, True), (1, 1, True), (2, 2, True)])
+@pytest.mark.parametrize(
+    ("clients", "hosts", "starts"), [(1, 0, False), (2, 0, True), (1, 1, True), (2, 2, True)]
+)
 def test_one_connection_on_this_machine_alone_begins_at_once(clients: int, hosts: int, starts: bool) -> None:
     (variant, *_) = make_plan(definition(clients=(clients,))).variants
     group = ClientGroup(replace(variant, hosts=hosts), "app")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -362,8 +363,7 @@ def _rounds(
     for round_ in context.pace.rounds(cohort, block):
         checkpoints = context.written.checkpoints()
         order = round_order(context.plan, cohort, block, round_)
-        turns = _turns(context, cohort, [groups[index] for index in order], f"{block}/{round_}")
-        for each in measured(turns, round_, context.host, context.departed):
+        for each in _slices_of(context, cohort, [groups[index] for index in order], (block, round_)):
             _keep(context, each, found[order[each.turn.position]])
             group = each.turn.group
             if group.served_by_others and group.variant.backends_pass:
@@ -378,14 +378,30 @@ def _rounds(
     return found
 
 
-def _turns(context: RunContext, cohort: int, groups: Iterable[ClientGroup], turn: str) -> Iterator[Turn]:
-    """The slices of a round, each made when its turn comes: the rate of a search follows from those
-    before it.
+def _slices_of(
+    context: RunContext, cohort: int, groups: Sequence[ClientGroup], at: tuple[int, int]
+) -> Iterator[Measured]:
+    """The slices of a block's round, in their order. In the first round all closed loops have ended
+    before a search has its first rate, also on load hosts, whose slices are ordered in batches.
+    """
+    block, round_ = at
+    closed = sum(not group.variant.is_search for group in groups)
+    edges = [0, len(groups)] if round_ else [0, closed, len(groups)]
+    for first, end in pairwise(edges):
+        turns = _turns(context, cohort, groups[first:end], f"{block}/{round_}", first)
+        yield from measured(turns, round_, context.host, context.departed)
+
+
+def _turns(
+    context: RunContext, cohort: int, groups: Iterable[ClientGroup], turn: str, first: int
+) -> Iterator[Turn]:
+    """The slices of a round from its `first` one, each made when its turn comes: the rate of a search
+    follows from those before it.
     """
     done = context.slices_done
-    for position, group in enumerate(groups):
+    for position, group in enumerate(groups, first):
         rate = context.searches.next_rate(group.variant)
-        ahead = position - (context.slices_done - done)
+        ahead = position - first - (context.slices_done - done)
         yield Turn(group, _request(context, cohort, group, turn, ahead, rate), position, rate)
 
 

@@ -643,10 +643,11 @@ def begin(
 
 
 def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
-    """The slice with a common start, if the group has several connections or a schedule, and none
-    was given.
+    """The slice with a common start, if none was given. One connection on this machine needs none
+    without a schedule; load hosts always need one.
     """
-    if request.start_ns or (group.variant.connections == 1 and not request.rate):
+    alone = group.variant.connections == 1 and not group.variant.hosts
+    if request.start_ns or (alone and not request.rate):
         return request
     return request._replace(start_ns=time.monotonic_ns() + group.arming_ns(request))
 

@@ -51,6 +51,8 @@ _LATE_OPS = 2
 _READ_NS = 2_000_000
 #: How long the owner sleeps at a time, so that a cancel is seen.
 _NAP_S = 1.0
+#: What that may take, and a timed slice must not begin late for it.
+_LOOK_S = 0.5
 
 
 class HostStart(NamedTuple):
@@ -351,10 +353,12 @@ def _accounted(turn: Turn, host: Host | None) -> SliceAccount | None:
 
 
 def sleep_until(moment_ns: int) -> None:
-    """Returns at that time, and looks for a cancel before."""
+    """Returns at that time. Looks for a cancel before, if there is time: that asks a database."""
     while (left_s := (moment_ns - time.monotonic_ns()) / 1e9) > 0:
+        if left_s > _LOOK_S:
+            look_up()
+            left_s = max(0.0, (moment_ns - time.monotonic_ns()) / 1e9)
         time.sleep(min(_NAP_S, left_s))
-        look_up()
 
 
 def _measured(

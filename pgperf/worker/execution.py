@@ -251,9 +251,7 @@ class _ClaimedRun:
         each client's operations.
         """
         settings = get_settings()
-        if not any(work.is_site for work in plan.definition.workloads) or not any(
-            layers.connects(variant.layer) for variant in plan.variants
-        ):
+        if not statements.are_captured(plan):
             return plan
         site = statements.CaptureSettings(
             most_direct(routes.values()), settings.BUILD_DIR, settings.programs, client_bytes

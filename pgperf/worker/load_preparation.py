@@ -86,7 +86,7 @@ def _check_layers(plan: Plan, build_dir: str, interpreters: Mapping[str, str]) -
 
 def _captured(plan: Plan, routes: Mapping[str, Route], memory: RunMemory) -> Plan:
     """The plan with the statements of the site's workloads as this host captures them."""
-    if not any(work.is_site for work in plan.definition.workloads):
+    if not statements.are_captured(plan):
         return plan
     settings = get_settings()
     site = statements.CaptureSettings(

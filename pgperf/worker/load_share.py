@@ -219,6 +219,7 @@ class _Share:
         assert isinstance(request, protocol.Slice)
         group = self.groups.get(at)
         if group is None:
+            self.look()
             sleep_until(request.start_ns + request.lead_in_ns + request.window_ns)  # asks nobody meanwhile
             return host_slices.NOTHING
         sleep_until(request.start_ns - _ARMED_NS)

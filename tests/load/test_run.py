@@ -4,6 +4,7 @@ import pytest
 
 from example.stack.part import Part
 from pgperf.models import Database, LoadShare, Run
+from pgperf.runner.rate_search import RateSearch
 from pgperf.runs import store
 from pgperf.worker import execution
 from tests.load.conftest import ask
@@ -49,6 +50,29 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
     for clock in facts["clocks"].values():  # it is the same clock in truth
         assert abs(clock["offset_ms"]) * 1000 <= clock["error_us"] < 5_000
     assert not LoadShare.objects.exists()
+
+
+def test_one_client_on_one_load_host(load_hosts: dict[str, Part], database: Database) -> None:
+    run = execution.perform(ask(database, clients=[1], load_hosts=[1], diagnostic_ms=100).pk, "owner@here")
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert all(row.record.diagnostics for row in run.variants.all())
+
+
+def test_a_search_knows_the_capacity_of_its_block_before_its_first_rate(
+    load_hosts: dict[str, Part], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slices of a round are ordered together, but not those whose rates follow from others."""
+    known, next_rate = [], RateSearch.next_rate
+
+    def noted(search: RateSearch) -> float:
+        known.append(len(search._reached))
+        return next_rate(search)
+
+    monkeypatch.setattr(RateSearch, "next_rate", noted)
+    run = execution.perform(ask(database, rate_search_ms=10.0).pk, "owner@here")
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert known
+    assert min(known) > 0
 
 
 def test_an_open_loop_keeps_its_rate_over_all_hosts(load_hosts: dict[str, Part], database: Database) -> None:

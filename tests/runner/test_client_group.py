@@ -3,8 +3,10 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from pgperf.runner.client_group import (
     ClientGroup,
     SliceWindow,
     _recorded_from_the_start,
+    armed,
     measure,
     spec,
     started,
@@ -197,6 +200,17 @@ def groups_of(
     route = Route("here", "localhost", 1, "none", "nobody", "")
     with started(what, named, {"here": route}, "", cold, None) as groups:
         yield groups
+
+
+@pytest.mark.parametrize(
+    ("clients", "hosts", "starts"), [(1, 0, False), (2, 0, True), (1, 1, True), (2, 2, True)]
+)
+def test_one_connection_on_this_machine_alone_begins_at_once(clients: int, hosts: int, starts: bool) -> None:
+    (variant, *_) = make_plan(definition(clients=(clients,))).variants
+    group = ClientGroup(replace(variant, hosts=hosts), "app")
+    before_ns = time.monotonic_ns()
+    found = armed(group, protocol.Slice(seq=1, window_ns=MS))
+    assert (found.start_ns > before_ns) is starts
 
 
 class TestSharedClients:

@@ -1,5 +1,6 @@
 """The owner's view of load hosts: parts, schedules, and slices of several hosts as one."""
 
+import time
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
 from pgperf.runner import load_accounts, load_hosts
 from pgperf.runner.client_group import ClientGroup, Recorded, SliceWindow
+from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_hosts import HostedCohort, HostedGroup, Turn, joined, part_of, scheduled
 
@@ -87,6 +89,22 @@ class TestSchedule:
     def test_slow_operations_have_time_to_end(self) -> None:
         quick, slow = (scheduled(self.turns(2, op_s), 0) for op_s in (0.0, 1.0))
         assert slow[1].request.start_ns - quick[1].request.start_ns == 2 * 10**9
+
+
+class TestSleep:
+    @pytest.mark.parametrize(("for_s", "looks"), [(0.3, 0), (0.7, 1), (1.3, 1)])
+    def test_a_slow_look_before_a_slice_does_not_delay_it(self, for_s: float, looks: int) -> None:
+        looked = []
+
+        def slow() -> None:
+            looked.append(time.monotonic_ns())
+            time.sleep(0.3)
+
+        moment = time.monotonic_ns() + round(for_s * 1e9)
+        with while_waiting(slow):
+            load_hosts.sleep_until(moment)
+        assert 0 <= time.monotonic_ns() - moment < 200 * MS
+        assert len(looked) == looks
 
 
 class TestLate:

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, WriteRefused
-from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
+from pgperf.core.records import Definition, LeftOut, Plan, Route, WorkloadDefinition
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
 from pgperf.runner import authentication, client_group, client_process
@@ -107,6 +107,12 @@ class CaptureSettings:
     build_dir: str
     interpreters: Mapping[str, str] = field(default_factory=dict)
     memory_bytes: int = 0  # that a client may take for its operations; 0: no limit
+
+
+def are_captured(plan: Plan) -> bool:
+    """Has the plan workloads of the site, and layers that would run their statements?"""
+    connecting = any(layers.connects(variant.layer) for variant in plan.variants)
+    return connecting and any(work.is_site for work in plan.definition.workloads)
 
 
 def of_definition(

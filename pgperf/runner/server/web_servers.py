@@ -4,13 +4,14 @@ A proxy's connections to its servers, and those of a site that connects for each
 while a request is served. So the variant's clients work while its processes are looked for.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from pgperf.core import protocol
 from pgperf.core.records import Route
-from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.client_group import ClientGroup, armed
 from pgperf.runner.processes import pooler_process, relay_process, unix_sockets, web_processes
 from pgperf.runner.processes.backends import Sessions
 from pgperf.runner.processes.web_processes import WebProcesses
@@ -59,11 +60,13 @@ def _look(group: ClientGroup, port: int) -> None:
 @contextmanager
 def _working(group: ClientGroup) -> Iterator[None]:
     """The group's clients make requests meanwhile."""
-    group.begin(_MOMENT)
+    moment = armed(group, _MOMENT)
+    group.begin(moment)
     try:
+        time.sleep(max(0, moment.start_ns - time.monotonic_ns()) / 1e9)
         yield
     finally:
-        group.collect(_MOMENT)
+        group.collect(moment)
 
 
 def _find_backends(group: ClientGroup, sessions: Sessions) -> None:

@@ -216,7 +216,7 @@ def posted(site: Client, undone: Undone) -> set[str]:
 
 
 def _accepts_post(site: Client, undone: Undone, name: str) -> bool:
-    """Of a row that is there: from Django 6.1 on, a missing one redirects whoever may not change it."""
+    """Of a row that is there: from Django 6.1 on, a missing one redirects without permission."""
     with undone():
         if name in ("pause_change", "pause_delete"):
             pause.begin("fuzz", "An incident")

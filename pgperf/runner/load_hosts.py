@@ -8,6 +8,7 @@ recorded comes back on this machine's clock, in the order of the clients.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -287,7 +288,24 @@ def _together(
 ) -> list[Measured]:
     """The slices of a batch. One that a host got too late is void, and is ordered again."""
     group = _hosted(turns[0])
-    return in_time(group, lambda: _ordered(group.hosted, turns, round_, host, departed))
+
+    def once() -> list[Measured]:
+        with _void_if_late([turn.group for turn in turns]):
+            return _ordered(group.hosted, turns, round_, host, departed)
+
+    return in_time(group, once)
+
+
+@contextmanager
+def _void_if_late(groups: Sequence[ClientGroup]) -> Iterator[None]:
+    """Take what a void order has counted out of the totals of its groups."""
+    before = [deepcopy(group.totals) for group in groups]
+    try:
+        yield
+    except LoadHostLate:
+        for group, totals in zip(groups, before, strict=True):
+            group.totals = totals
+        raise
 
 
 def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:

@@ -10,6 +10,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from pgperf.runner.block import warm_up
 from pgperf.runner.client_group import ClientGroup, started
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import idle, network
+from pgperf.runner.cpu.accounting import BlockTotals
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
@@ -78,6 +80,8 @@ class _Share:
     prepared: Prepared | None = None
     groups: dict[int, ClientGroup] = field(default_factory=dict)  # by the variant's place in its cohort
     process_cpu: ProcessCpu | None = None
+    last_seq: int | None = None  # of the first slice of the last order
+    totals_before: dict[int, BlockTotals] = field(default_factory=dict)  # that order, by place
     secrets: dict[str, str] = field(default_factory=dict)
     cpus: frozenset[int] | None = None  # of the clients; None: all of the machine
     _run_long: ExitStack = field(default_factory=ExitStack)
@@ -174,6 +178,7 @@ class _Share:
         self.groups = {cohort.variants.index(group.variant): group for group in groups}
         pids = {pid for group in groups for pid in group.processes().pids()}
         self.process_cpu = ProcessCpu(self.host, pids)
+        self.last_seq = None
         return self._ready(), b""
 
     def _ready(self) -> dict[str, Any]:
@@ -203,6 +208,7 @@ class _Share:
 
     def _slices(self, order: Any) -> tuple[dict[str, Any], bytes]:
         """Run slices, each at its time; those of variants that have no client here are empty."""
+        self._void_if_repeated(order)
         try:
             found = [self._slice(at, line) for at, line in order]
         except LoadHostLate:
@@ -213,6 +219,16 @@ class _Share:
                 f"the slices of a round have {len(packed) // MIB} MiB of durations; choose a shorter slice_ms"
             )
         return {"slices": lines}, packed
+
+    def _void_if_repeated(self, order: Any) -> None:
+        """Take the order before out of the totals if this one repeats it: a host was late for it."""
+        first = protocol.decode(order[0][1].encode())
+        assert isinstance(first, protocol.Slice)
+        if first.seq == self.last_seq:
+            for at, totals in self.totals_before.items():
+                self.groups[at].totals = totals
+        self.last_seq = first.seq
+        self.totals_before = {at: deepcopy(group.totals) for at, group in self.groups.items()}
 
     def _slice(self, at: int, line: str) -> host_slices.HostSlice:
         request = protocol.decode(line.encode())

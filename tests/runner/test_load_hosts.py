@@ -116,6 +116,19 @@ class TestLate:
         later, second_later = (turn.request.start_ns for turn in scheduled(turns, 0))
         assert (second_later - later) - (second - first) == load_hosts._COLLECT_NS
 
+    def test_a_void_order_is_not_in_the_totals_of_a_block(self) -> None:
+        group = TestSchedule().turns(1)[0].group
+        group.totals.passing_ns = 5
+
+        @load_hosts._void_if_late([group])
+        def late() -> None:
+            group.totals.passing_ns += 7
+            raise LoadHostLate("late", "b")
+
+        with pytest.raises(LoadHostLate):
+            late()
+        assert group.totals.passing_ns == 5
+
     def test_a_host_that_is_late_again_and_again_is_named(self) -> None:
         """So the run can go on with the others, if it may."""
         cohort, tried = HostedCohort(None), []  # type: ignore[arg-type]

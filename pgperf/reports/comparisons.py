@@ -176,7 +176,7 @@ def _table(caption: str, rows: Iterable[ComparisonResult], name: str = "comparis
         interval_column("low", "high"),
         Column(_("difference"), "µs", keys=("delta_us",)),
         interval_column("delta_low_us", "delta_high_us"),
-        Column(_("visible from"), keys=("mde",)),
+        Column(_("detectable effect"), keys=("mde",)),
         Column(_("pairs"), keys=("pairs", "sample")),
     )
     return Table(caption, columns, [_comparison(row) for row in rows], name)

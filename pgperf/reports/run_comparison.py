@@ -258,7 +258,7 @@ def table(changes: Sequence[Change], measure: str) -> Table:
         interval_column(),
         Column(_("change"), "µs"),
         interval_column(),
-        Column(_("visible from")),
+        Column(_("detectable effect")),
         Column(_("blocks")),
     )
     return Table(

@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import ssl
+import sys
 from copy import copy
 from typing import Any, BinaryIO
 
@@ -88,7 +89,14 @@ class AsyncpgClient:
         return getattr(self._connection, "_con", self._connection)
 
     async def _open_pool(self) -> Any:
-        return await asyncpg.create_pool(min_size=1, max_size=1, **self._keywords)
+        """One connection for a whole block: asyncpg replaces it after many queries or idle time."""
+        return await asyncpg.create_pool(
+            min_size=1,
+            max_size=1,
+            max_queries=sys.maxsize,
+            max_inactive_connection_lifetime=0,
+            **self._keywords,
+        )
 
     async def _open(self) -> None:
         if self._pool:

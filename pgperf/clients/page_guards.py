@@ -24,8 +24,13 @@ _TASKS = (
     ("django.tasks.base", "Task", "enqueue"),
     ("django.tasks.base", "Task", "aenqueue"),
     ("dramatiq.actor", "Actor", "send_with_options"),
+    ("dramatiq.composition", "group", "run"),
+    ("dramatiq.composition", "pipeline", "run"),
     ("huey.api", "Huey", "enqueue"),
     ("rq.queue", "Queue", "enqueue_call"),
+    ("rq.queue", "Queue", "enqueue_job"),
+    ("rq.queue", "Queue", "enqueue_many"),
+    ("rq.queue", "Queue", "schedule_job"),
 )
 
 

@@ -5,6 +5,7 @@ An unclosed quote counts as a value that extends to the end of the text.
 
 import re
 from enum import StrEnum
+from itertools import pairwise
 
 from pgperf.core.sql_lexer import Token, TokenKind, tokens
 
@@ -17,7 +18,10 @@ _CONTROLS = {
     "SET", "RESET", "DISCARD", "DECLARE", "FETCH", "MOVE", "CLOSE", "LISTEN", "UNLISTEN", "NOTIFY", "LOCK",
 }  # fmt: skip
 #: Unquoted words that make a statement write or lock rows although it begins with one of `_READS`.
-_WRITES_INSIDE = {"INSERT", "UPDATE", "DELETE", "MERGE", "INTO", "SHARE"}
+_WRITES_INSIDE = {"INSERT", "UPDATE", "DELETE", "MERGE", "INTO"}
+#: Quotes of PostgreSQL's messages in its languages: one that opens, then those that close it.
+_QUOTES = (('"', '"'), ("'", "'"), ("»", "«"), ("«", "»"), ("„", "“”"), ("“", "”"), ("‘", "’"), ("「", "」"))
+_QUOTED = re.compile("|".join(rf"{begin}[^{ends}]*(?:[{ends}]|\Z)" for begin, ends in _QUOTES))
 
 
 class Effect(StrEnum):
@@ -45,13 +49,18 @@ def effect(sql: str) -> Effect:
     first, *rest = statements[0]
     if first in _CONTROLS:
         return Effect.CONTROLS
-    return Effect.WRITES if first not in _READS or _WRITES_INSIDE & set(rest) else Effect.READS
+    writes = first not in _READS or _WRITES_INSIDE & set(rest) or _locks_shared(rest)
+    return Effect.WRITES if writes else Effect.READS
 
 
 def without_values(message: str) -> str:
     """An error message with `?` for all quoted text and every number."""
-    quoted = re.sub(r"\"[^\"]*(?:\"|\Z)|'[^']*(?:'|\Z)", "?", message, flags=re.DOTALL)
-    return re.sub(r"(?<![\w?])[-+]?\d[\w.:+-]*", "?", quoted)
+    return re.sub(r"(?<![\w?])[-+]?\d[\w.:+-]*", "?", _QUOTED.sub("?", message))
+
+
+def _locks_shared(words: list[str]) -> bool:
+    """FOR SHARE or FOR KEY SHARE: elsewhere SHARE is a name."""
+    return any(word == "SHARE" and before in ("FOR", "KEY") for before, word in pairwise(words))
 
 
 def _shown(token: Token) -> str:

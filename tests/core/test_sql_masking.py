@@ -68,6 +68,8 @@ def test_no_text_keeps_a_value(text: str) -> None:
         ("SELECT 1 INTO t", Effect.WRITES),
         ("SELECT * FROM t FOR UPDATE", Effect.WRITES),
         ("SELECT * FROM t FOR SHARE", Effect.WRITES),
+        ("SELECT * FROM t FOR KEY SHARE", Effect.WRITES),
+        ("SELECT share FROM holdings", Effect.READS),
         ("INSERT INTO t VALUES (1)", Effect.WRITES),
         ("CREATE TABLE t ()", Effect.WRITES),
         ("CALL f()", Effect.WRITES),
@@ -89,3 +91,10 @@ def test_values_in_error_messages_are_masked() -> None:
     )
     assert without_values("value 4711 out of range, 'secret' too") == "value ? out of range, ? too"
     assert without_values('cut "secr') == "cut ?"
+
+
+@pytest.mark.parametrize("quotes", ["»«", "«»", "„“", "„”", "“”", "‘’", "「」"])
+def test_values_in_messages_of_other_languages_are_masked(quotes: str) -> None:
+    opening, closing = quotes
+    assert without_values(f"Integer: {opening}secret{closing} x") == "Integer: ? x"
+    assert without_values(f"Integer: {opening}secr") == "Integer: ?"

@@ -27,6 +27,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from pgperf.conf import get_settings
+from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition, WorkloadDefinition
 from pgperf.models import Database, Run
@@ -80,7 +81,8 @@ def check_database(database: Database | None) -> None:
 def check_way(database: Database | None, web_routes: Iterable[str]) -> None:
     """Raises InvalidDefinition if a session's cookie would leave this host in clear text."""
     assert database
-    for target in database.targets.filter(route__in=list(web_routes)):
+    targets = {apart(route)[0] for route in web_routes}
+    for target in database.targets.filter(route__in=targets):
         address = urlsplit(target.url)
         if address.scheme != "https" and not _is_loopback(address.hostname or ""):
             raise InvalidDefinition(

@@ -97,6 +97,7 @@ def test_no_session_is_made_for_another_database(run: Run, fields: dict[str, str
     assert not Session.objects.exists()
 
 
+@pytest.mark.parametrize("route", ["web", "web+5ms"])
 @pytest.mark.parametrize(
     ("url", "refused"),
     [
@@ -108,12 +109,12 @@ def test_no_session_is_made_for_another_database(run: Run, fields: dict[str, str
         ("http://192.0.2.7:8000", True),
     ],
 )
-def test_a_cookie_leaves_this_host_by_tls_only(run: Run, url: str, refused: bool) -> None:
+def test_a_cookie_leaves_this_host_by_tls_only(run: Run, url: str, refused: bool, route: str) -> None:
     assert run.database
     run.database.targets.create(route="web", url=url)
     expected = r"page_user: .* loopback or TLS only, and route web"
     with pytest.raises(InvalidDefinition, match=expected) if refused else nullcontext():
-        page_sessions.check_way(run.database, ["web"])
+        page_sessions.check_way(run.database, [route])
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,9 @@ from pgperf.reports.preview import missing_layers
 from pgperf.reports.run_json import live_workers
 
 _NONE: Mapping[str, str] = {}
+_RESTRICTED_MEANWHILE = _(
+    "This was restricted after you opened the form. Open the page again; untick it there to open it."
+)
 _CLOSED = "closed"
 _RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,6})?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
@@ -138,12 +141,25 @@ def _routes(user: Any) -> list[RoutesOf]:
 class DefinitionForm(forms.ModelForm):
     """The form of a definition that groups may hide. Only superusers have the field `restricted`."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "restricted" in self.fields:
+            self.fields["restricted"].show_hidden_initial = True
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         unticked = "restricted" in self.changed_data and not cleaned.get("restricted")
         if unticked and not self.instance._state.adding and cleaned.get("groups"):
             self.add_error("restricted", ValidationError(UNTICKED_WITH_GROUPS))
+        if self._would_open_unseen(cleaned):
+            self.add_error("restricted", ValidationError(_RESTRICTED_MEANWHILE))
         return cleaned
+
+    def _would_open_unseen(self, cleaned: Mapping[str, Any]) -> bool:
+        """Was the row restricted since the form was opened, so that its empty box is an old one?"""
+        if "restricted" not in self.fields or self.instance._state.adding or cleaned.get("restricted"):
+            return False
+        return bool(self.initial.get("restricted")) and "restricted" not in self.changed_data
 
 
 def _environment_choices() -> list[tuple[str, str]]:

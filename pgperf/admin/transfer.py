@@ -28,7 +28,7 @@ from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.consequences import runs_of
 from pgperf.core.exceptions import TransferError
 from pgperf.db.fields import group_ids, restrict
-from pgperf.db.restriction import is_marked
+from pgperf.db.restriction import is_marked, marked
 from pgperf.transfer import files
 from pgperf.transfer.importing import ImportOutcome, Problem, RowChange, import_table
 from pgperf.transfer.resources import DefinitionResource
@@ -144,19 +144,20 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """A copy made by *Save as new* is restricted as its original is, unless a superuser unticks
-        it.
+        """A copy made by *Save as new* is restricted if it lacks what hides its original. A superuser
+        may untick the original's own flag.
         """
         super().save_related(request, form, formsets, change)
         row = form.instance
-        if "_saveasnew" in request.POST and not request.user.is_superuser and self._original_marked(request):
+        original = self._original(request) if "_saveasnew" in request.POST else None
+        unticked = [original] if request.user.is_superuser else []
+        if any(mark not in (*unticked, *marked(row)) for mark in marked(original)):
             restrict(row)
         self._say_who_sees(request, row, opened=change and "restricted" in form.changed_data)
 
-    def _original_marked(self, request: HttpRequest) -> bool:
+    def _original(self, request: HttpRequest) -> Any:
         match = request.resolver_match
-        original = self.get_object(request, match.kwargs.get("object_id", "")) if match else None
-        return original is not None and is_marked(original)
+        return self.get_object(request, match.kwargs.get("object_id", "")) if match else None
 
     def _say_who_sees(self, request: HttpRequest, row: Any, *, opened: bool) -> None:
         if row.restricted and not group_ids(row):

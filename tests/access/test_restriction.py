@@ -437,6 +437,44 @@ class TestCopies:
         assert copy.restricted
         assert not permissions.may_see(site.stranger, copy)
 
+    @pytest.mark.parametrize("who", ["member", "superuser"])
+    @pytest.mark.parametrize("kind", ["database", "workload"])
+    def test_save_as_new_without_what_hid_the_original_is_restricted(
+        self, kind: str, who: str, site: Site
+    ) -> None:
+        site.give(kind)
+        page = reverse("admin:pgperf_benchmark_change", args=[site.benchmark.pk])
+        browser = client(getattr(site, who))
+        plain = factories.make_benchmark("plain").workloads[0].pk
+        other = {"database": ""} if kind == "database" else {"workloads": [plain]}
+        data = {**form_data(browser.get(page)), **other, "name": "copied", "_saveasnew": "1"}
+        response = browser.post(page, data, follow=True)
+        assert "Only superusers see copied now" in response.content.decode()
+        assert not permissions.may_see(site.stranger, Benchmark.objects.get(name="copied"))
+
+    def test_save_as_new_beside_what_hides_the_original_has_no_mark_of_its_own(self, site: Site) -> None:
+        site.give("database")
+        page = reverse("admin:pgperf_benchmark_change", args=[site.benchmark.pk])
+        member = client(site.member)
+        member.post(page, {**form_data(member.get(page)), "name": "copied", "_saveasnew": "1"})
+        copy = Benchmark.objects.get(name="copied")
+        assert not copy.restricted
+        assert permissions.may_see(site.member, copy)
+        assert not permissions.may_see(site.stranger, copy)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_an_old_form_does_not_open_what_was_restricted_meanwhile(self, kind: str, site: Site) -> None:
+        row = getattr(site, kind)
+        page = reverse(f"admin:pgperf_{kind}_change", args=[row.pk])
+        superuser = client(site.superuser)
+        before = form_data(superuser.get(page))
+        type(row).objects.filter(pk=row.pk).update(restricted=True)
+        assert "restricted after you opened the form" in superuser.post(page, before).content.decode()
+        assert type(row).objects.get(pk=row.pk).restricted
+        again = {name: value for name, value in form_data(superuser.get(page)).items() if name != "restricted"}
+        assert superuser.post(page, again).status_code == 302
+        assert not type(row).objects.get(pk=row.pk).restricted
+
 
 class TestWorkload:
     @pytest.fixture(autouse=True)

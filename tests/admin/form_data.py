@@ -10,4 +10,6 @@ def form_data(response: Any) -> dict[str, Any]:
     forms = [context["adminform"].form, *(each.management_form for each in formsets)]
     forms += [form for formset in formsets for form in formset.initial_forms]
     found = {field.html_name: field.value() for form in forms for field in form}
+    shown = [field for form in forms for field in form if field.field.show_hidden_initial]
+    found |= {field.html_initial_name: field.initial for field in shown}
     return {name: value for name, value in found.items() if value is not None and value is not False}

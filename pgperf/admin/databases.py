@@ -14,8 +14,8 @@ from pgperf.admin.forms import DefinitionForm
 from pgperf.admin.target_forms import TargetFormSet
 from pgperf.admin.transfer import DefinitionAdmin
 from pgperf.models import Database, Target
-from pgperf.transfer.columns import MAX_TARGETS
-from pgperf.transfer.resources import DatabaseResource
+from pgperf.transfer.columns import MAX_TARGETS, plain_target
+from pgperf.transfer.resources import DatabaseResource, address
 
 
 class TargetInline(admin.StackedInline):
@@ -91,9 +91,8 @@ class DatabaseAdmin(DefinitionAdmin):
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
         """Add the old and new values of the fields that decide where a password is sent."""
-        return super().construct_change_message(request, form, formsets, add) + _address_changes(
-            form, formsets
-        )
+        own = super().construct_change_message(request, form, formsets, add)
+        return own + _address_changes(form, formsets) + _new_and_deleted_addresses(formsets)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Database]:
         enabled = Count("targets", filter=Q(targets__enabled=True), distinct=True)
@@ -137,6 +136,24 @@ def _address_changes(form: Any, formsets: Any) -> list[dict[str, Any]]:
         if inner.instance.pk and not form.instance._state.adding
         for name in _ADDRESS
         if name in inner.changed_data and name in inner.cleaned_data and name in inner.initial
+    ]
+
+
+def _new_and_deleted_addresses(formsets: Any) -> list[dict[str, Any]]:
+    """A history entry with the address of each target that is new, and of each that was deleted."""
+    added = [
+        ("added", target, "none", address(plain_target(target)))
+        for each in formsets or []
+        for target in each.new_objects
+    ]
+    gone = [
+        ("deleted", target, address(plain_target(target)), "none")
+        for each in formsets or []
+        for target in each.deleted_objects
+    ]
+    return [
+        {kind: {"name": str(target._meta.verbose_name), "object": f"{target}: {old} → {new}"}}
+        for kind, target, old, new in added + gone
     ]
 
 

@@ -194,8 +194,8 @@ class DatabaseResource(DefinitionResource):
         """Changes of the fields that decide which login is sent where. They hold no secrets."""
         now = {name: column.get_value(instance) for name, column in self.fields.items()}
         pairs = [(name, self._before[name], now[name]) for name in ("dbname", "user", "credential")]
-        before = {target["route"]: _address(target) for target in self._before["targets"]}
-        after = {target["route"]: _address(target) for target in now["targets"]}
+        before = {target["route"]: address(target) for target in self._before["targets"]}
+        after = {target["route"]: address(target) for target in now["targets"]}
         pairs += [(route, before.get(route), after.get(route)) for route in sorted({*before, *after})]
         return [f"{name}: {old or 'none'} → {new or 'none'}" for name, old, new in pairs if old != new]
 
@@ -218,8 +218,8 @@ class DatabaseResource(DefinitionResource):
         return refused
 
 
-def _address(target: dict[str, Any]) -> str:
-    """The fields that are filled in; of those that are true, the name."""
+def address(target: dict[str, Any]) -> str:
+    """The fields that are filled in; of those that are true, the name. They hold no secret."""
     filled = {name: value for name, value in target.items() if name != "route" and value not in ("", False)}
     return " ".join(name if value is True else str(value) for name, value in filled.items())
 

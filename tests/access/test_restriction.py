@@ -471,7 +471,9 @@ class TestCopies:
         type(row).objects.filter(pk=row.pk).update(restricted=True)
         assert "restricted after you opened the form" in superuser.post(page, before).content.decode()
         assert type(row).objects.get(pk=row.pk).restricted
-        again = {name: value for name, value in form_data(superuser.get(page)).items() if name != "restricted"}
+        again = {
+            name: value for name, value in form_data(superuser.get(page)).items() if name != "restricted"
+        }
         assert superuser.post(page, again).status_code == 302
         assert not type(row).objects.get(pk=row.pk).restricted
 

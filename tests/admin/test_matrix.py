@@ -435,6 +435,21 @@ def test_an_address_change_needs_manage_targets_and_is_logged(field: str, rows: 
     assert f"{old} → {new}" in noted
 
 
+def test_addresses_of_added_and_deleted_targets_are_logged(rows: Rows) -> None:
+    page = reverse("admin:pgperf_database_change", args=[rows.database.pk])
+    data = _form(rows.database, "host", "127.0.0.1")
+    count = data["targets-TOTAL_FORMS"]
+    new = {"route": "new", "host": "10.9.9.9", "port": "6543", "sslmode": "require", "enabled": "on"}
+    data |= {f"targets-{count}-{name}": value for name, value in new.items()}
+    data |= {"targets-TOTAL_FORMS": count + 1, "targets-0-DELETE": "on"}
+    gone = rows.database.targets.all()[0]
+    assert log_in("target_admin", rows).post(page, data).status_code == 302
+    noted = LogEntry.objects.get().get_change_message()
+    assert "new: none → 10.9.9.9 6543 require enabled" in noted
+    assert f"{gone.route}: {gone.host} {gone.port} {gone.sslmode}" in noted
+    assert "→ none" in noted
+
+
 def _form(database: Database, changed: str, value: str) -> dict[str, Any]:
     targets = list(database.targets.all())
     data: dict[str, Any] = {

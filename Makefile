@@ -124,7 +124,8 @@ $(C_CLIENT): $(wildcard pgperf/clients/libpq/*.[ch] pgperf/clients/libpq/Makefil
 	$(PY) manage.py pgperf build
 
 # Debian packages, detected by their files. Root installs them; other users see the command. While
-# policy-rc.d refuses, apt starts no service: nginx would take port 80, PostgreSQL 5432.
+# policy-rc.d refuses, apt starts no service: nginx would take port 80, PostgreSQL 5432. One make
+# waits for another one's apt, which would refuse it.
 lacks = $(if $(shell { $(1); } >/dev/null 2>&1 && echo found),,$(2))
 SYSTEM = $(strip \
   $(call lacks,$(PYTHON) -c 'import ensurepip$(comma) venv',python3-venv) \
@@ -141,6 +142,7 @@ if [ -n "$$lacking" ]; then \
   install="apt-get install --no-install-recommends $$lacking"; \
   if [ "$$(id -u)" != 0 ]; then echo "First, as root: apt-get update && $$install"; exit 1; fi; \
   echo "$$install"; \
+  exec 9>/run/lock/pgperf-apt; flock 9; \
   apt-get update -qq; \
   policy=/usr/sbin/policy-rc.d; \
   if [ ! -e $$policy ]; then trap "rm -f $$policy" EXIT; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; fi; \

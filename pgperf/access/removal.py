@@ -53,13 +53,18 @@ def active_runs() -> list[int]:
 
 def traces() -> Iterator[Traces]:
     """Of every alias that has some, and of those that cannot be reached."""
-    for alias in connections:
+    for alias in filter(_has_database, connections):
         try:
             found = _traces(alias)
         except DatabaseError as error:
             found = Traces(alias, unreachable=(str(error).splitlines() or [type(error).__name__])[0])
         if found.counts or found.unreachable:
             yield found
+
+
+def _has_database(alias: str) -> bool:
+    """Has it an engine? Django gives an empty entry of `DATABASES` a dummy one."""
+    return bool(connections.databases[alias]["ENGINE"] != "django.db.backends.dummy")
 
 
 def remove(alias: str) -> None:

@@ -57,7 +57,7 @@ def measure_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
 def _start(page: admin.ModelAdmin, request: HttpRequest, asked: Measured) -> Run | None:
     """Save workload, benchmark and run together; None with an error on a form, and nothing saved."""
     if not asked.is_valid():
-        return None
+        return asked.known_run()  # a double click: the other one has taken the name since
     try:
         with transaction.atomic(using=router.db_for_write(Benchmark)):
             return requested(page, request, _saved(page, request, asked), asked.start)

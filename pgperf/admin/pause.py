@@ -6,9 +6,10 @@ Django's permissions to add and to delete it say who may; its history says who d
 from contextlib import suppress
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin.access import GroupScopedAdmin
@@ -34,9 +35,17 @@ class PauseAdmin(StylesheetMixin, GroupScopedAdmin):
     def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
         """Two users may press the button at the same time; the first one's pause stays."""
         with suppress(RunConflict):
-            pause.begin(request.user.get_username(), obj.reason)
-        found = state.pause()
-        obj.pk = found.pk if found else None
+            obj.pk = pause.begin(request.user.get_username(), obj.reason).pk
+
+    def log_addition(self, request: HttpRequest, obj: Pause, message: Any) -> Any:
+        """No entry for the pause of somebody else."""
+        return super().log_addition(request, obj, message) if obj.pk else None
+
+    def response_add(self, request: HttpRequest, obj: Pause, post_url_continue: Any = None) -> HttpResponse:
+        if obj.pk:
+            return super().response_add(request, obj, post_url_continue)
+        self.message_user(request, gettext("Somebody else has paused pgperf already."), messages.WARNING)
+        return self.response_post_save_add(request, obj)
 
     def delete_model(self, request: HttpRequest, obj: Pause) -> None:
         with suppress(RunConflict):

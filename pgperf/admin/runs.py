@@ -287,7 +287,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return self._tables(request, "comparisons.csv", queryset)
 
     @admin.action(
-        description=_("Open to everyone who may see the database"), permissions=["lift_restriction"]
+        description=_("Open to everyone who may see the benchmark and the database"),
+        permissions=["lift_restriction"],
     )
     def lift_restriction(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         chosen = list(queryset.filter(restricted=True).prefetch_related(None).only("benchmark_name"))

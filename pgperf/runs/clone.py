@@ -1,13 +1,15 @@
 """Clones: a new benchmark from another one, or from the definition of a run."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from itertools import count
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import models, router, transaction
+from django.db import IntegrityError, models, router, transaction
 from django.db.models import QuerySet
 
 from pgperf.core.exceptions import InvalidDefinition
@@ -17,11 +19,17 @@ from pgperf.db.fields import restrict
 from pgperf.models import Benchmark, Run, Workload
 from pgperf.runs import query_access
 
+#: How often a free name is looked for.
+_TRIES = 5
 _COPIED = re.compile(r"-copy(-\d+)?$")
 
 
 def clone(benchmark: Benchmark) -> Benchmark:
     """A clone of the benchmark under a name of its own; every other field is copied."""
+    return _under_free_names(partial(_clone, benchmark))
+
+
+def _clone(benchmark: Benchmark) -> Benchmark:
     copy = Benchmark(**{field.attname: deepcopy(value) for field, value in _values(benchmark)})
     copy.name = free_name(Benchmark, benchmark.name)
     using = router.db_for_write(Benchmark)
@@ -46,6 +54,10 @@ def from_run(run: Run, workloads: QuerySet[Workload], user: Any = None) -> Bench
     if not works:
         raise InvalidDefinition("workloads: the run's definition names none")
     query_access.check((work.get("query") or {} for work in works), user)
+    return _under_free_names(partial(_from_run, run, works, workloads))
+
+
+def _from_run(run: Run, works: list[dict[str, Any]], workloads: QuerySet[Workload]) -> Benchmark:
     using = router.db_for_write(Benchmark)
     benchmark = Benchmark(
         name=free_name(Benchmark, run.benchmark_name),
@@ -66,6 +78,14 @@ def from_run(run: Run, workloads: QuerySet[Workload], user: Any = None) -> Bench
 def needs_workload(run: Run, workloads: QuerySet[Workload]) -> bool:
     """Would `from_run` have to make a workload?"""
     return any(_same_workload(frozen, workloads) is None for frozen in _works(run))
+
+
+def _under_free_names(make: Callable[[], Benchmark]) -> Benchmark:
+    """What it makes, with names that another process may take meanwhile: then it is made anew."""
+    for _try in range(_TRIES - 1):
+        with suppress(IntegrityError):
+            return make()
+    return make()
 
 
 def free_name(model: Any, name: str) -> str:
@@ -134,7 +154,7 @@ def _inherit(made: Benchmark | Workload, run: Run) -> None:
 
 def _check(row: models.Model) -> None:
     try:
-        row.full_clean()
+        row.full_clean(validate_unique=False)  # the names are free; the database says if no longer
     except ValidationError as error:
         name, messages = next(iter(error.message_dict.items()))
         raise InvalidDefinition(f"{name}: {' '.join(messages)}") from None

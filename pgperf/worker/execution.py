@@ -174,9 +174,10 @@ class _ClaimedRun:
 
         def store_all() -> None:
             with transaction.atomic(using=router.db_for_write(Run)):
-                state.finish(run)
+                state.lock_attempt(run)
                 store.save_facts(run, {**outcome.environment, **self.access}, outcome.timings)
                 store.save_summary(run, summary, skipped=_json(plan.skipped), partial=False)
+                state.finish(run)  # last: its signals carry the run as it is now
                 if found := confirmation.tested(run):
                     store.save_verdict(*found)
 

@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from pgperf.access.permissions import MEASURE as NEEDED
+from pgperf.admin.measure_forms import Measured
 from pgperf.models import Benchmark, Database, Run, Workload
 from tests import factories
 from tests.admin.test_csp import inline_parts
@@ -176,6 +177,17 @@ def test_a_double_click_starts_one_run(admin_page: Client, database: Database) -
     data = filled(admin_page, "callable")
     first, second = (admin_page.post(address("callable"), data)["Location"] for _ in range(2))
     assert first == second
+    assert Run.objects.count() == 1
+
+
+def test_of_two_clicks_at_the_same_time_the_second_finds_the_run_of_the_first(
+    admin_page: Client, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = filled(admin_page, "callable")
+    first = admin_page.post(address("callable"), data)["Location"]
+    answers, known_run = [None], Measured.known_run
+    monkeypatch.setattr(Measured, "known_run", lambda asked: answers.pop() if answers else known_run(asked))
+    assert admin_page.post(address("callable"), data)["Location"] == first
     assert Run.objects.count() == 1
 
 

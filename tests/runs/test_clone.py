@@ -55,6 +55,16 @@ def test_names_are_new_and_short_enough() -> None:
     assert names == ["x" * 55 + "-copy", "x" * 53 + "-copy-2"]
 
 
+@pytest.mark.parametrize("of", ["benchmark", "run"])
+def test_a_name_that_another_process_takes_meanwhile(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = factories.make_benchmark("mine")
+    run, stale, free_name = run_column(benchmark), ["mine"], clone.free_name
+    monkeypatch.setattr(clone, "free_name", lambda *given: stale.pop() if stale else free_name(*given))
+    made = clone.clone(benchmark) if of == "benchmark" else clone.from_run(run, Workload.objects.all())
+    assert made.name == "mine-copy"
+    assert not stale
+
+
 def test_a_benchmark_from_a_run_has_the_same_definition() -> None:
     second = Workload.objects.create(name="second", title="Second", sql="SELECT 2")
     benchmark = factories.make_benchmark(

@@ -19,6 +19,7 @@ from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
 from benchmarks.twin import twin
+from pgperf import signals
 from pgperf.core import site_start
 from pgperf.core.exceptions import ClientFailed, FenceLost, RunCancelled, RunConflict, RunWaits
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
@@ -114,6 +115,26 @@ class TestDone:
         (left,) = run.summary["skipped"]
         assert left["layer"] == "libpq"
         assert "pgperf build" in left["reason"]
+
+
+def test_a_receiver_of_the_end_sees_the_results(
+    database: Database, django_capture_on_commit_callbacks: Any
+) -> None:
+    seen: list[Run] = []
+
+    def receive(run: Run, **_: Any) -> None:
+        seen.append(run)
+
+    signals.run_finished.connect(receive)
+    try:
+        with django_capture_on_commit_callbacks(execute=True):
+            execution.perform(ask(database).pk, "w@h", Watch())
+    finally:
+        signals.run_finished.disconnect(receive)
+    (run,) = seen
+    assert run.summary["levels"]
+    assert run.environment
+    assert run.timings
 
 
 class TestEnvironments:

@@ -1,0 +1,29 @@
+"""The pause's pages beyond its permissions."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.admin.pause import PauseAdmin
+from pgperf.models import Pause
+from pgperf.runs import pause
+
+pytestmark = pytest.mark.django_db
+
+
+def test_of_two_who_pause_at_the_same_time_the_second_reads_so(
+    admin_page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause.begin("ada", "first")
+    monkeypatch.setattr(PauseAdmin, "has_add_permission", lambda *_: True)  # as before ada's
+    page = admin_page.post(reverse("admin:pgperf_pause_add"), {"reason": "second"}, follow=True)
+    assert "Somebody else has paused pgperf already." in page.content.decode()
+    assert Pause.objects.get().by == "ada"
+    assert not LogEntry.objects.exists()
+
+
+def test_a_pause_is_in_the_history(admin_page: Client) -> None:
+    admin_page.post(reverse("admin:pgperf_pause_add"), {"reason": "upgrade"})
+    assert Pause.objects.get().reason == "upgrade"
+    assert LogEntry.objects.get().object_id == str(Pause.objects.get().pk)

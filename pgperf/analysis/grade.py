@@ -23,6 +23,10 @@ class GradeWord(StrEnum):
     UNKNOWN = "unknown"
 
 
+#: What other processes and the hypervisor take. A quota and the clock are the host's own.
+_OTHERS = (Source.STEAL, Source.RUN_QUEUE)
+
+
 @dataclass(frozen=True)
 class Disturbance:
     """`us` is the most that it added to one operation, µs; None is not known.
@@ -52,6 +56,15 @@ class Grade:
     word: str = GradeWord.UNKNOWN
     share: float | None = None
     disturbances: tuple[Disturbance, ...] = ()
+
+    @property
+    def others(self) -> float | None:
+        """The part of `share` that other processes and the hypervisor took."""
+        added = [(each.source, each.us or 0.0) for each in self.disturbances]
+        whole = sum(us for _source, us in added)
+        if self.share is None or not whole:
+            return self.share
+        return self.share * sum(us for source, us in added if source in _OTHERS) / whole
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> Self:

@@ -18,7 +18,7 @@ from pgperf.core.records import RECONNECTING
 
 #: The fields in one of which an alternative differs.
 _CHOICES = ("layer", "mode", "route", "connect")
-_FIXED = ("workload", "clients", "workers", "placement", "rate", "schedule", "hosts")
+_FIXED = ("workload", "environment", "clients", "workers", "placement", "rate", "schedule", "hosts")
 #: The layers that may stand in for one of a rung: those of these rungs.
 _INSTEAD_OF = {Rung.ORM: (Rung.ORM, Rung.CURSOR), Rung.CURSOR: (Rung.CURSOR,), Rung.DRIVER: (Rung.DRIVER,)}
 #: Smaller shares of the response time are not worth a change.
@@ -181,7 +181,7 @@ def _connecting_us(own: VariantSummary) -> float | None:
         return None
     means = [own.phases_us.get(phase, {}).get("mean") for phase in ("connect", "close")]
     spent = sum(us for us in means if us is not None)
-    return spent if spent >= own.us_per_op / 2 else None
+    return min(spent, own.us_per_op) if spent >= own.us_per_op / 2 else None
 
 
 def _part_us(own: VariantSummary, verdict: Verdict) -> float | None:

@@ -16,7 +16,16 @@ import numpy as np
 
 from pgperf.analysis import student_t
 from pgperf.analysis.fit import Fit
-from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, INCONCLUSIVE, MARGIN, IntervalAt, Outcome, classify
+from pgperf.analysis.outcome import (
+    CONFIDENCE,
+    DIFFERS,
+    EQUIVALENT,
+    INCONCLUSIVE,
+    MARGIN,
+    IntervalAt,
+    Outcome,
+    classify,
+)
 from pgperf.analysis.paired_comparisons import PairedDifference
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, standard_error
@@ -25,6 +34,8 @@ from pgperf.core.records import Variant
 TIME, OVER = "time", "over_base"
 #: The stored values end here: a ten-millionth in a logarithm, a tenth of a nanosecond in µs.
 _LOG_DIGITS, _US_DIGITS = 7, 4
+#: No time in µs, and no logarithm of one, is larger.
+_LARGEST = 1e15
 
 #: One value per block; a second tuple is subtracted from the first, where a third variant stands
 #: between the two.
@@ -60,9 +71,10 @@ class Level:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for what is no level."""
-        values: dict[str, Any] = {
-            name: tuple(map(tuple, data[name])) for name in ("log_us", "log_over", "us_over")
-        }
+        values: dict[str, Any] = {name: _samples(data[name]) for name in ("log_us", "log_over", "us_over")}
+        needed = ("log_us", "log_over", "us_over") if data["base_layer"] else ("log_us",)
+        if empty := [name for name in needed if not values[name]]:
+            raise ValueError(f"{empty[0]} has no samples")
         values |= {name: _time(data.get(name)) for name in ("us", "base_us")}
         return cls(Variant(**data["variant"]), base_layer=data["base_layer"], **values)
 
@@ -135,9 +147,13 @@ class Change:
         """May it take more than `share` longer, and more than what counts as equal, although it is not
         shown to?
         """
-        high = self.ratio.high
         most = max(1 + share, math.exp(MARGIN))
-        return not self.is_worse_by(share) and (high is None or high > most)
+        return not self.is_worse_by(share) and (self.most is None or self.most > most)
+
+    def others_may_explain(self, share: float) -> bool:
+        """Would it be decided without what others may have taken?"""
+        alone = replace(self, least=self.ratio.low, most=self.ratio.high)
+        return self.is_doubted or alone.is_worse_by(share) or not alone.may_be_worse_by(share)
 
 
 def levels(fit: Fit, variants: Sequence[Variant], bases: Mapping[Variant, Variant]) -> list[Level]:
@@ -203,7 +219,7 @@ def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Out
     delta = _difference(_us(other, measure), _us(one, measure), CONFIDENCE)
     ratio = log.exp()
     least, most = _undisturbed(ratio, one.left(measure), other.left(measure))
-    is_doubted = outcome.word == DIFFERS and least is not None and most is not None and least <= 1 <= most
+    is_doubted = _is_doubted(outcome.word, ratio, least, most)
     return Change(
         variant=other.variant,
         measure=measure,
@@ -219,6 +235,15 @@ def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Out
         most=most,
         is_doubted=is_doubted,
     )
+
+
+def _is_doubted(word: str, ratio: Estimate, least: float | None, most: float | None) -> bool:
+    """May what others took have made the outcome, a difference or none?"""
+    if least is None or most is None or (least, most) == (ratio.low, ratio.high):
+        return False
+    if word == EQUIVALENT:
+        return least < math.exp(-MARGIN) or most > math.exp(MARGIN)
+    return word == DIFFERS and least <= math.exp(MARGIN) and most >= math.exp(-MARGIN)
 
 
 def _undisturbed(
@@ -268,6 +293,14 @@ def _level(fit: Fit, of: Variant, base: Variant | None) -> Level:
 
 def _both(difference: PairedDifference, digits: int) -> Values:
     return tuple(_kept(sample, digits) for sample in (difference.direct, difference.via) if sample)
+
+
+def _samples(stored: Any) -> Values:
+    """Raises ValueError or TypeError for anything but samples of numbers."""
+    found = tuple(tuple(map(float, sample)) for sample in stored)
+    if not all(found) or not all(abs(value) < _LARGEST for sample in found for value in sample):
+        raise ValueError("a sample is empty, or a number in it too large")
+    return found
 
 
 def _time(value: Any) -> float | None:

@@ -78,7 +78,8 @@ def _compared(runs: Sequence[int], baseline: str | None) -> SeveralRuns:
     if not least <= len(set(runs)) <= most:
         asked = "two to eight runs" if baseline is None else "one to seven runs beside --baseline"
         raise CommandError(f"compare takes {asked}; {len(set(runs))} given.", returncode=2)
-    sides = [stored(find(run)) for run in (runs if len(runs) == LEAST else sorted(set(runs)))]
+    in_order = runs if baseline is None and len(runs) == LEAST else sorted(set(runs))
+    sides = [stored(find(run)) for run in in_order]
     return several(sides, None if baseline is None else _baseline(baseline, sides))
 
 
@@ -127,7 +128,7 @@ def _judge(comparisons: Sequence[RunComparison], fail_on: float) -> None:
     if worse := [change for found in comparisons for change in found.worse_by(fail_on)]:
         raise CommandError(f"Worse by more than {limit}: {_names(worse)}.", returncode=WORSE)
     if undecided := [change for found in comparisons for change in found.undecided_by(fail_on)]:
-        remedy = _REMEDIES[any(change.is_doubted for change in undecided)]
+        remedy = _REMEDIES[any(change.others_may_explain(fail_on) for change in undecided)]
         raise CommandError(
             f"Undecided, may be worse by more than {limit}: {_names(undecided)}. {remedy}",
             returncode=UNDECIDED,

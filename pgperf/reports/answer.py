@@ -3,7 +3,7 @@
 The first topic of a run's page shows it. Each point is a question with its answer and evidence.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.analysis import verdict_kinds
+from pgperf.analysis.disturbances import POOR
 from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.ladder import Ladder, Step
 from pgperf.analysis.outcome import DIFFERS
@@ -103,6 +104,8 @@ def _claim(verdict: Verdict) -> str:
         return _("The longest part of the time is %s, and the run does not tell which") % _(" or ").join(
             _(each) for each in verdict_kinds.titles(verdict)
         )
+    if verdict.finding.basis == Basis.NO_FREE_CONNECTION:
+        return _("All server connections of the pool are in use, and clients wait for one")
     used_up = verdict.finding.basis == Basis.SATURATED and _used_up().get(verdict.word)
     return used_up or _takes_most().get(verdict.word) or verdicts.word_title(verdict.word)
 
@@ -166,16 +169,19 @@ def _layers(shown: Sequence[Ladder], rows: RunRows) -> Point:
     if not found:
         return Point(_("What the layers add"), tuple(ladders.headlines(shown, among)), anchor="ladder")
     line = Note(_("Over %s.") % ", ".join(_orm_part(*each, among) for each in found))
-    sentence = _orm_share([step for _ladder, step in found], is_disturbed=_is_disturbed(rows))
+    sentence = _orm_share(
+        [step for _ladder, step in found],
+        is_disturbed=_is_disturbed(rows, {step.label for _ladder, step in found}),
+    )
     if len({ladder.clients for ladder in among}) > 1:
         sentence = f"{ladders.load_title(shown[0])}: {sentence}"
     return Point(_("What the ORM adds"), (sentence,), (line,), anchor="ladder")
 
 
-def _is_disturbed(rows: RunRows) -> bool:
-    """Did other processes much disturb a measurement that the answer is about?"""
-    found = (row.record.verdict for row in verdicts.last_of_routes(rows.variants))
-    return any(verdict.grade.word == GradeWord.POOR for verdict in found if verdict)
+def _is_disturbed(rows: RunRows, labels: Collection[str]) -> bool:
+    """Did others much disturb the measurement of one of these variants?"""
+    found = (row.record.verdict for row in rows.variants if row.label in labels)
+    return any((verdict.grade.others or 0.0) >= POOR for verdict in found if verdict)
 
 
 def _orm(ladder: Ladder) -> Step | None:
@@ -276,9 +282,10 @@ def _graded(grade: Grade) -> str:
         return f"{text}."
     if grade.share < _LEAST_SHARE:
         return _("%s: others took less than 0.1 %% of the time.") % text
-    return _("%(text)s: others took at most %(share)s of the time.") % {
-        "text": text, "share": number_format.percent(grade.share),
-    }  # fmt: skip
+    names = {"text": text, "share": number_format.percent(grade.share)}
+    if grade.others != grade.share:
+        return _("%(text)s: all disturbances took at most %(share)s of the time.") % names
+    return _("%(text)s: others took at most %(share)s of the time.") % names
 
 
 def _disturbances(row: VariantResult | None, grade: Grade) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from pgperf.analysis.grade import GradeWord
+from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.run_comparison import Level
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.models import Run, VariantResult
@@ -35,9 +35,9 @@ def stored(run: Run) -> ComparedRun:
 def all_stored(runs: Sequence[Run]) -> list[ComparedRun]:
     """The sides of these runs, in their order."""
     poor = VariantResult.objects.filter(run__in=runs, verdict__grade__word=GradeWord.POOR)
-    shares: dict[int, dict[str, float]] = {}
-    for run_id, label, share in poor.values_list("run", "label", "verdict__grade__share"):
-        shares.setdefault(run_id, {})[label] = share
+    shares: dict[int, dict[str, float | None]] = {}
+    for run_id, label, grade in poor.values_list("run", "label", "verdict__grade"):
+        shares.setdefault(run_id, {})[label] = Grade.from_json(grade).others
     return [_side(run, run.summary.get("levels", []), shares.get(run.pk, {})) for run in runs]
 
 
@@ -66,17 +66,23 @@ def exported(data: Any) -> ComparedRun:
         ) from error
 
 
-def _side(run: Run, levels: Iterable[Mapping[str, Any]], shares: Mapping[str, float]) -> ComparedRun:
+def _side(run: Run, levels: Iterable[Mapping[str, Any]], shares: Mapping[str, float | None]) -> ComparedRun:
     known = {label: float(share) for label, share in shares.items() if share is not None}
     return ComparedRun(run, [Level.from_json(level).with_disturbances(known) for level in levels])
 
 
-def _shares(variants: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def _shares(variants: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
     """The most that others took of the time of each much disturbed variant; an export has the grades
     in its verdicts.
     """
     grades = {each["label"]: (each.get("verdict") or {}).get("grade") or {} for each in variants}
-    return {label: grade["share"] for label, grade in grades.items() if grade.get("word") == GradeWord.POOR}
+    poor = {label: grade for label, grade in grades.items() if grade.get("word") == GradeWord.POOR}
+    return {label: Grade.from_json(_without_evidence(grade)).others for label, grade in poor.items()}
+
+
+def _without_evidence(grade: Mapping[str, Any]) -> dict[str, Any]:
+    """As it is stored: an export adds a sentence."""
+    return {name: value for name, value in grade.items() if name != "evidence"}
 
 
 def _run(data: Mapping[str, Any]) -> Run:

@@ -71,13 +71,15 @@ def _advice(found: NextStep, verdict: Verdict) -> str:
 
 def _sentences() -> dict[str, str]:
     return {
-        Advice.KEEP_CONNECTIONS: _("Keep connections open: connecting and closing take most of the time."),
+        Advice.KEEP_CONNECTIONS: _(
+            "Keep connections open: connecting and closing take half of the time or more."
+        ),
         Advice.CLIENT_CODE: _(
             "Do less in the client: fetch fewer rows or columns, take dictionaries instead of objects, or a faster"
             " driver (the benchmark layers-and-modes measures those that are installed)."
         ),
         Advice.STATEMENT: _(
-            "Look at the statement with EXPLAIN: its work in the server is most of the time."
+            "Look at the statement with EXPLAIN: its work in the server is the largest part of the time."
         ),
         Advice.ROUND_TRIPS: _(
             "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."

@@ -239,10 +239,13 @@ def _disturbed_by(verdict: Verdict) -> str:
     grade = verdict.grade
     if verdict.word == verdict_kinds.DISTURBED or grade.share is None or grade.word == GradeWord.GOOD:
         return ""
-    return _("Others took at most %(share)s of the time: %(evidence)s") % {
+    names = {
         "share": number_format.percent(grade.share),
         "evidence": verdict_kinds.grade_sentence(grade),
     }
+    if grade.others != grade.share:
+        return _("Disturbances took at most %(share)s of the time: %(evidence)s") % names
+    return _("Others took at most %(share)s of the time: %(evidence)s") % names
 
 
 def _failed(checks: Checks) -> Iterator[str]:

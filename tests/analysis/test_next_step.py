@@ -43,6 +43,7 @@ def test_a_faster_variant_of_the_run_is_advised_with_what_it_saved() -> None:
         {"layer": "django_orm_async", "mode": "prepared"},  # differs in two
         {"clients": 2},
         {"workload": "other"},
+        {"environment": "other", "mode": "prepared"},
         {"control": 1},
         {"route": "socket+1ms"},
         {"route": "tcp+1ms"},
@@ -104,6 +105,8 @@ def test_an_operation_that_mostly_connects_should_keep_its_connection() -> None:
     phases = {"connect": {"mean": 150.0}, "operate": {"mean": 40.0}, "close": {"mean": 10.0}}
     found = advice(variant(connect="per_operation", phases_us=phases))
     assert found == NextStep(Advice.KEEP_CONNECTIONS, 211.0, pytest.approx(160.0))
+    phases["connect"]["mean"] = 500.0  # a mean of few, beside the operations' own
+    assert advice(variant(connect="per_operation", phases_us=phases)).us == 211.0
     phases["connect"]["mean"] = 50.0
     assert advice(variant(connect="per_operation", phases_us=phases)).advice == Advice.CLIENT_CODE
 

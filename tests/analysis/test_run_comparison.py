@@ -75,6 +75,7 @@ def test_a_slower_orm_shows_in_both() -> None:
         ({"libpq": 0.3}, {}, True),  # over a libpq that took less, the first ORM was as slow
         ({"libpq": 0.2}, {"django_orm": 0.2}, True),
         ({}, {"django_orm": 1.0}, True),
+        ({}, {"django_orm": 0.223}, True),  # what is left may be within the margin
     ],
 )
 def test_a_difference_that_a_disturbance_may_explain_is_inconclusive(
@@ -89,6 +90,26 @@ def test_a_difference_that_a_disturbance_may_explain_is_inconclusive(
     assert change.may_be_worse_by(0.05) == doubted
     back = by_name(changes(disturbed(later, after), disturbed(earlier, before)))["django_orm", OVER]
     assert back.is_doubted == doubted
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_an_equality_that_a_disturbance_may_have_made_is_inconclusive(side: str) -> None:
+    quiet, loud = run(), disturbed(run(shift=2), {"django_orm": 0.2})
+    pair = (quiet, loud) if side == "after" else (loud, quiet)
+    assert by_name(changes(quiet, run(shift=2)))["django_orm", OVER].outcome == "equivalent"
+    change = by_name(changes(*pair))["django_orm", OVER]
+    assert (change.outcome, change.is_doubted) == ("inconclusive", True)
+    assert change.may_be_worse_by(0.05) == (side == "before" or (change.most or 0) > 1.05)
+
+
+@pytest.mark.parametrize(("share", "limit", "others"), [(0.1, 0.25, True), (0.0, 0.3, False)])
+def test_what_leaves_a_limit_undecided(share: float, limit: float, others: bool) -> None:
+    later = disturbed(run(orm=260.0, shift=2), {"django_orm": share})
+    change = by_name(changes(run(), later))["django_orm", OVER]
+    assert not change.is_doubted
+    assert not change.is_worse_by(limit)
+    assert change.may_be_worse_by(limit)
+    assert change.others_may_explain(limit) == others
 
 
 def test_a_disturbed_libpq_does_not_count_for_the_time() -> None:

@@ -168,6 +168,12 @@ def test_last_is_the_latest_earlier_run_that_is_done_with_the_same_definition() 
     assert (found["before"]["id"], found["after"]["id"]) == (last.pk, after.pk)
 
 
+def test_last_is_before_the_oldest_in_any_order() -> None:
+    last, first, second = ended(), ended(), ended()
+    found = json.loads(compare(second.pk, first.pk, "--baseline", "LAST", "--json"))
+    assert (found["baseline"], found["runs"]) == (last.pk, [last.pk, first.pk, second.pk])
+
+
 def test_a_number_is_a_run() -> None:
     before, after = ended(), ended()
     assert compare(after.pk, "--baseline", before.pk) == compare(before.pk, after.pk)
@@ -192,6 +198,11 @@ WRONG: list[Callable[[dict[str, Any]], Any]] = [
     lambda data: data | {"levels": None},
     lambda data: data | {"levels": [{"variant": {"colour": "red"}}]},
     lambda data: data | {"levels": [data["levels"][0] | {"us": 0}]},
+    lambda data: data | {"levels": [data["levels"][0] | {"log_us": []}]},
+    lambda data: data | {"levels": [data["levels"][0] | {"log_us": [[]]}]},
+    lambda data: data | {"levels": [data["levels"][0] | {"log_us": [["x"]]}]},
+    lambda data: data | {"levels": [data["levels"][0] | {"log_us": [[1e300]]}]},
+    lambda data: data | {"levels": [data["levels"][-1] | {"base_layer": "libpq", "us_over": []}]},
     lambda data: data | {"run": data["run"] | {"status": "running away"}},
     lambda data: data | {"run": data["run"] | {"started": 5}},
     lambda data: {key: value for key, value in data.items() if key != "levels"},

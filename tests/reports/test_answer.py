@@ -8,6 +8,7 @@ import pytest
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.ladder import Step
+from pgperf.analysis.verdict import Basis, Finding
 from pgperf.models import Run
 from pgperf.reports import answer
 from pgperf.reports.answer import Point
@@ -60,6 +61,28 @@ def test_a_withdrawn_verdict_is_not_claimed(run: Run) -> None:
     for route in factories.ROUTES:
         judge(run, route, certainty="withdrawn")
     assert told(run)["What bounds it"].sentences == ("A test has withdrawn the verdict client CPU.",)
+
+
+def test_a_quota_is_not_other_processes(run: Run) -> None:
+    for row in run.variants.all():
+        row.verdict = {**row.verdict, **graded("poor", 0.2, Disturbance("throttling", "client", 40.0, 0.2))}
+        row.save()
+    found = told(run)
+    assert found["How sure"].sentences == (
+        "The measurement is much disturbed: all disturbances took at most 20.0 % of the time.",
+    )
+    assert "waiting for other processes" not in found["What the ORM adds"].sentences[0]
+    judge(run, "socket", **graded("poor", 0.2, Disturbance("run_queue", "host", 40.0, 0.2)))
+    assert "waiting for other processes" in told(run)["What the ORM adds"].sentences[0]
+
+
+def test_a_pool_without_a_free_connection_has_a_sentence_of_its_own(run: Run) -> None:
+    finding = asdict(Finding(Basis.NO_FREE_CONNECTION, share=0.1))
+    for route in factories.ROUTES:
+        judge(run, route, word="pool_queue", certainty=None, finding=finding)
+    assert told(run)["What bounds it"].sentences == (
+        "All server connections of the pool are in use, and clients wait for one.",
+    )
 
 
 @pytest.mark.parametrize("word", verdict_kinds.words())

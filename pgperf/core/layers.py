@@ -418,9 +418,8 @@ LAYERS: dict[str, Layer] = {
             megabytes=60,
             start_seconds=0.6,
             needs_site=True,
-            connection_modes=("persistent", "pool", "request"),
-            connection_reason="a request closes its connection itself: choose request",
-            pool_module="psycopg_pool",
+            connection_modes=("persistent",),
+            connection_reason="the view is timed without connecting: choose persistent",
         ),
         Layer(
             name="http",

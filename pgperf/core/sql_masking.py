@@ -18,7 +18,8 @@ _CONTROLS = {
     "SET", "RESET", "DISCARD", "DECLARE", "FETCH", "MOVE", "CLOSE", "LISTEN", "UNLISTEN", "NOTIFY", "LOCK",
 }  # fmt: skip
 #: Unquoted words that make a statement write or lock rows although it begins with one of `_READS`.
-_WRITES_INSIDE = {"INSERT", "UPDATE", "DELETE", "MERGE", "INTO"}
+#: PostgreSQL reserves INTO alone of them; INTO follows every MERGE, which is a name elsewhere.
+_WRITES_INSIDE = {"INSERT", "UPDATE", "DELETE", "INTO"}
 #: Quotes of PostgreSQL's messages in its languages: one that opens, then those that close it.
 _QUOTES = (('"', '"'), ("'", "'"), ("»", "«"), ("«", "»"), ("„", "“”"), ("“", "”"), ("‘", "’"), ("「", "」"))
 _QUOTED = re.compile("|".join(rf"{begin}[^{ends}]*(?:[{ends}]|\Z)" for begin, ends in _QUOTES))

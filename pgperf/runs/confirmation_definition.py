@@ -80,11 +80,8 @@ def _change(
 
 
 def _beside_the_view(variant: VariantSummary, direct: str) -> dict[str, Any]:
-    """The page by HTTP, and its view in process, which ends each request as a web server does where it
-    has no such connection mode.
-    """
-    there = variant.connect in LAYERS[VIEW_LAYER].connection_modes
-    modes = (variant.connect,) if there else (variant.connect, "request")
+    """The page by HTTP, and its view in process, whose connection to the database persists."""
+    modes = tuple(dict.fromkeys((variant.connect, *LAYERS[VIEW_LAYER].connection_modes)))
     return {
         "layers": (VIEW_LAYER, variant.layer),
         "routes": (direct, variant.route),
@@ -101,13 +98,14 @@ def _allow(clients: int, most: int) -> None:
 def told_apart(
     measured: Iterable[VariantSummary], variant: VariantSummary
 ) -> tuple[VariantSummary, VariantSummary | None]:
-    """The variant measured again and the changed one; an empty record and None where they are
-    missing.
+    """The variant measured again and the changed one, of another layer if one is there; an empty
+    record and None where they are missing.
     """
     there = [each for each in measured if not each.control]
     own = [each for each in there if _identity(each) == _identity(variant)]
-    changed = [each for each in there if each not in own]
-    return (own[0] if own else VariantSummary()), (changed[0] if changed else None)
+    others = [each for each in there if each not in own]
+    changed = min(others, key=lambda each: each.layer == variant.layer, default=None)
+    return (own[0] if own else VariantSummary()), changed
 
 
 def _identity(variant: VariantSummary) -> tuple[str | float | None, ...]:

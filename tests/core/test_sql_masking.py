@@ -70,6 +70,11 @@ def test_no_text_keeps_a_value(text: str) -> None:
         ("SELECT * FROM t FOR SHARE", Effect.WRITES),
         ("SELECT * FROM t FOR KEY SHARE", Effect.WRITES),
         ("SELECT share FROM holdings", Effect.READS),
+        ("SELECT merge FROM requests", Effect.READS),
+        (
+            "WITH m AS (MERGE INTO a USING b ON a.id = b.id WHEN MATCHED THEN DO NOTHING) SELECT 1",
+            Effect.WRITES,
+        ),
         ("INSERT INTO t VALUES (1)", Effect.WRITES),
         ("CREATE TABLE t ()", Effect.WRITES),
         ("CALL f()", Effect.WRITES),

@@ -55,7 +55,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--relative", action="store_true",
-        help="compare only times relative to libpq of the same run, which a slower machine does not change",
+        help="compare only times relative to the first layer of the same run (libpq where it ran), which a slower"
+        " machine does not change",
     )  # fmt: skip
 
 

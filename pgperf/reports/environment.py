@@ -1,5 +1,6 @@
 """What was measured on, and where the run's own time went, as tables."""
 
+import re
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -9,6 +10,11 @@ from pgperf.reports.table import Cell, Column, Table, number, percent, text_colu
 
 #: Keys of the environment that have tables of their own.
 _SHOWN_ELSEWHERE = (CAPTURES, STATEMENT_TIMES, PAGE_PARTS)
+#: Keys whose values name the database roles of the run: what each may do, and those that can write.
+_ACCESS, _CAN_WRITE = "access", "can_write"
+#: What follows the role in a text on access.
+_MAY = re.compile(r"(?:cannot write|this role can write|inserts rows into)\b.*", re.DOTALL)
+_POWERS = re.compile(r" \(.*\)", re.DOTALL)
 
 
 def timings_table(timings: dict[str, float]) -> Table:
@@ -47,6 +53,27 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
         for title, part in parts.items()
         if part
     ]
+
+
+def nameless(environment: dict[str, Any]) -> dict[str, Any]:
+    """The same without the names of database roles, for a file that is sent."""
+    found = dict(environment)
+    if _CAN_WRITE in found:
+        found[_CAN_WRITE] = bool(found[_CAN_WRITE])
+    if _ACCESS in found:
+        found[_ACCESS] = {route: _may(text) for route, text in found[_ACCESS].items()}
+    return found
+
+
+def names_a_role(name: str) -> bool:
+    """Has the fact of this dotted name a database role in it?"""
+    return name.partition(".")[0] in (_ACCESS, _CAN_WRITE)
+
+
+def _may(text: Any) -> str | None:
+    """Without the powers too: one of them names a superuser."""
+    said = _MAY.search(str(text))
+    return _POWERS.sub("", said[0]) if said else None
 
 
 def environment_line(environment: dict[str, Any]) -> str:

@@ -33,6 +33,11 @@ class Processes:
     table: Table
     more: str = ""
 
+    @property
+    def nameless(self) -> Table:
+        """The table without the users of the processes, for a file that is sent."""
+        return self.table.without(_("user"))
+
 
 def timeline(line: Timeline, variants: Sequence[VariantResult]) -> Chart:
     """The host's CPUs over the run."""

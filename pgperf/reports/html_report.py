@@ -2,6 +2,8 @@
 site. Charts are SVG.
 """
 
+from copy import copy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from django.template.loader import render_to_string
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.confirmation import tested_title
-from pgperf.reports.environment import environment_line
+from pgperf.reports.environment import environment_line, nameless, names_a_role
+from pgperf.reports.run_comparison import RunComparison
 from pgperf.reports.run_names import named
 from pgperf.reports.run_page import result
 from pgperf.reports.several_runs import SeveralRuns
@@ -26,6 +29,7 @@ def run_html(run: Run, viewer: Any = None) -> str:
 
     `viewer` as in `run_names`.
     """
+    run = _nameless(run)
     return _rendered("run", {
         "title": str(run),
         "run": run,
@@ -39,7 +43,20 @@ def run_html(run: Run, viewer: Any = None) -> str:
 
 def comparison_html(found: SeveralRuns) -> str:
     """The page that compares the runs, without links to the site."""
-    return _rendered("comparison", {"title": found.title, "found": found})
+    shown = replace(found, comparisons=[_without_roles(each) for each in found.comparisons])
+    return _rendered("comparison", {"title": found.title, "found": shown})
+
+
+def _nameless(run: Run) -> Run:
+    shown = copy(run)
+    shown.environment = nameless(run.environment)
+    return shown
+
+
+def _without_roles(compared: RunComparison) -> RunComparison:
+    return replace(
+        compared, environment=[each for each in compared.environment if not names_a_role(each.what)]
+    )
 
 
 def _rendered(name: str, context: dict[str, Any]) -> str:

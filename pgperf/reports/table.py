@@ -103,8 +103,13 @@ class Table:
     def shown(self) -> "Table":
         """The table without the columns that only files have."""
         kept = [at for at, column in enumerate(self.columns) if not column.file_only]
-        if len(kept) == len(self.columns):
-            return self
+        return self if len(kept) == len(self.columns) else self._of(kept)
+
+    def without(self, title: str) -> "Table":
+        """The table without the column of that title."""
+        return self._of([at for at, column in enumerate(self.columns) if column.title != title])
+
+    def _of(self, kept: Sequence[int]) -> "Table":
         rows = [tuple(row[at] for at in kept) for row in self.rows]
         return replace(self, columns=tuple(self.columns[at] for at in kept), rows=rows)
 

@@ -7,9 +7,10 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 from django.utils import translation
 
-from pgperf.models import Run
-from pgperf.reports.html_report import run_html
+from pgperf.models import Run, VariantResult
+from pgperf.reports.html_report import comparison_html, run_html
 from pgperf.reports.run_page import result
+from pgperf.reports.several_runs import compare_several
 from tests import factories, site_steps
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import CLIENTS, add_cpu_accounts
@@ -52,10 +53,37 @@ def test_names_of_people_and_hosts_stay_out(run: Run) -> None:
     run.requested_by = User.objects.create_user("ada.lovelace")
     run.worker = "pgperf@secret-host"
     run.notes = "After <b>the</b> upgrade"
+    run.environment = run.environment | {
+        "access": {
+            "tcp": "role_ada: this role can write (may become the superuser x_ada); read-only session"
+        },
+        "can_write": "role_ada",
+    }
+    rows = list(run.variants.all())
+    for row in rows:
+        for each in row.top["processes"]:
+            each["user"] = "os_ada"
+    VariantResult.objects.bulk_update(rows, ["top"])
     html = run_html(run)
+    assert "_ada" not in html
+    assert "The role of this run can write." in html
+    assert '<td class="words">this role can write; read-only session' in html
+    assert run.environment["can_write"] == "role_ada"
     assert "secret-host" not in html
     assert "lovelace" not in html
     assert "After &lt;b&gt;the&lt;/b&gt; upgrade" in html
+
+
+def test_a_comparison_of_runs_names_no_role(run: Run) -> None:
+    other = factories.make_results(factories.make_run())
+    access = {"access": {"tcp": "role_ada: cannot write, proved"}, "can_write": "role_ada"}
+    other.environment = other.environment | access | {"python": "3.99"}
+    other.save()
+    found = compare_several([run, other])
+    assert "role_ada" in str(found.differences)
+    html = comparison_html(found)
+    assert "3.99" in html
+    assert "role_ada" not in html
 
 
 @pytest.mark.parametrize("status", [Run.Status.FAILED, Run.Status.CANCELLED])

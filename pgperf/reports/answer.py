@@ -153,21 +153,25 @@ def _adds(rows: RunRows) -> Iterator[Point]:
         if told := suite.headlines(suite.settings(rows)):
             lines = tuple(map(Note, told[1:]))
             yield Point(_("How the layers compare"), tuple(told[:1]), lines, anchor="suite")
-    elif steps := tuple(chain.from_iterable(map(staircases.headlines, staircases.found(rows)))):
-        yield Point(_("What each step changes"), steps, anchor="staircase")
+    elif found := staircases.found(rows):
+        if steps := tuple(chain.from_iterable(map(staircases.headlines, found))):
+            yield Point(_("What each step changes"), steps, anchor="staircase")
     elif rows.ladders:
-        yield _layers(ladders.first_load(rows.ladders), rows)
+        yield from _layers(ladders.first_load(rows.ladders), rows)
     if told := comparisons.workload_headlines(rows.comparisons):
         yield Point(_("Between the workloads"), tuple(told), anchor="comparisons")
     if told := comparisons.environment_headlines(rows.comparisons):
         yield Point(_("What the environment changes"), tuple(told), anchor="comparisons")
 
 
-def _layers(shown: Sequence[Ladder], rows: RunRows) -> Point:
+def _layers(shown: Sequence[Ladder], rows: RunRows) -> Iterator[Point]:
+    """None of ladders with one layer each."""
     among = rows.ladders
     found = [(ladder, step) for ladder in shown if (step := _orm(ladder))]
     if not found:
-        return Point(_("What the layers add"), tuple(ladders.headlines(shown, among)), anchor="ladder")
+        if sentences := tuple(ladders.headlines(shown, among)):
+            yield Point(_("What the layers add"), sentences, anchor="ladder")
+        return
     line = Note(_("Over %s.") % ", ".join(_orm_part(*each, among) for each in found))
     sentence = _orm_share(
         [step for _ladder, step in found],
@@ -175,7 +179,7 @@ def _layers(shown: Sequence[Ladder], rows: RunRows) -> Point:
     )
     if len({ladder.clients for ladder in among}) > 1:
         sentence = f"{ladders.load_title(shown[0])}: {sentence}"
-    return Point(_("What the ORM adds"), (sentence,), (line,), anchor="ladder")
+    yield Point(_("What the ORM adds"), (sentence,), (line,), anchor="ladder")
 
 
 def _is_disturbed(rows: RunRows, labels: Collection[str]) -> bool:

@@ -145,6 +145,17 @@ def test_a_run_without_the_orm_compares_its_layers() -> None:
     )
 
 
+def test_no_point_is_empty() -> None:
+    """A run of one layer, and steps without effects."""
+    alone = factories.make_results(factories.make_run(), layers=("libpq",), routes=("socket",))
+    site = site_steps.make_run()
+    site.comparisons.all().delete()
+    for run in (alone, site):
+        assert run.variants.exists()
+        assert all(any(point.sentences) for point in told(run).values())
+        assert "What the layers add" not in told(run)
+
+
 def test_a_suite_has_the_means_of_its_layers() -> None:
     found = told(make_catalog_run("driver-suite-published"))
     assert list(found) == ["What bounds it", "How the layers compare", "How sure", "What to do next"]

@@ -8,7 +8,7 @@ from functools import cached_property
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.geometric_mean import GeometricMean
-from pgperf.analysis.outcome import DIFFERS
+from pgperf.analysis.outcome import DIFFERS, EQUIVALENT, INCONCLUSIVE, MARGIN
 from pgperf.catalog.published import Figure
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, VariantResult
@@ -334,11 +334,18 @@ def _mean_cell(setting: Setting, column: ColumnKey) -> Cell:
     mean = setting.mean(column)
     if mean is None:
         return Cell("1" if column == setting.base else "–", mark="base")
-    sure = mean.low is not None and mean.high is not None and not mean.low <= 1 <= mean.high
     text = Note(number_format.ratio_interval(mean.low, mean.high))
-    return Cell(
-        number_format.ratio(mean.ratio), (mean.ratio,), heat(mean.ratio) if sure else "inconclusive", (text,)
-    )
+    return Cell(number_format.ratio(mean.ratio), (mean.ratio,), _mean_mark(mean), (text,))
+
+
+def _mean_mark(mean: GeometricMean) -> str:
+    """By the margin of the cells above it, so that one legend holds for all."""
+    if mean.low is None or mean.high is None:
+        return INCONCLUSIVE
+    low, high = math.log(mean.low), math.log(mean.high)
+    if low > MARGIN or high < -MARGIN:
+        return heat(mean.ratio)
+    return EQUIVALENT if max(-low, high) <= MARGIN else INCONCLUSIVE
 
 
 def _numbers(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:

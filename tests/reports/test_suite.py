@@ -1,6 +1,7 @@
 """The page of a suite: a heat map of ratios, its figures, and the geometric means."""
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +61,25 @@ def test_the_heat_map_has_a_row_for_each_workload_and_one_for_the_geometric_mean
     assert [mark for _text, mark in found["many"]] == ["base", "slower-2", "faster-3"]
     assert found["wide"][1][1] == "equivalent"
     assert [text for text, _mark in found["geometric mean"]] == ["1", "×1.533", "×1.339"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "mark"),
+    [
+        (1.02, 1.04, "slower-1"),
+        (1.001, 1.02, "inconclusive"),
+        (1.001, 1.009, "equivalent"),
+        (0.5, 0.7, "faster-4"),
+        (None, None, "inconclusive"),
+    ],
+)
+def test_the_margin_marks_a_geometric_mean_as_it_marks_a_cell(
+    low: float | None, high: float | None, mark: str
+) -> None:
+    run = measured()
+    (mean, *_others) = run.summary["geometric_means"]
+    mean |= {"low": low, "high": high, "ratio": math.sqrt((low or 1) * (high or 1))}
+    assert cells(run)["geometric mean"][1][1] == mark
 
 
 def test_what_a_layer_lacks_is_no_number_and_is_left_out_of_the_mean() -> None:

@@ -116,6 +116,14 @@ def test_a_link_to_a_figure_in_a_fold_opens_it(page: Page) -> None:
     expect(page.locator("canvas[data-chart=chart-ladder-6-1]")).to_be_in_viewport()
 
 
+def test_the_skip_link_keeps_the_topic(page: Page, run: Run) -> None:
+    topic(page, "Host").click()
+    page.evaluate("location.hash = 'content-start'")
+    expect(topic(page, "Host")).to_have_attribute("aria-current", "true")
+    assert page.locator("#content-start .pgperf-topic").count() > 1
+    assert page.evaluate(SHOWN) == ["host"]
+
+
 def test_an_unknown_fragment_shows_the_answer(page: Page, run: Run) -> None:
     for fragment in ("#nothing", "#%E0%A4%A", "#content-main"):
         page.goto("about:blank")
@@ -145,6 +153,18 @@ def test_printing_shows_everything(page: Page, run: Run) -> None:
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate(SHOWN) == ["answer"]
     expect(page.locator("table.latency")).to_be_hidden()
+
+
+def test_printing_opens_what_was_skipped(page: Page, run: Run) -> None:
+    run.summary["skipped"] = [{"layer": "asyncpg", "reason": "not installed"}]
+    run.save()
+    page.reload()
+    reason = page.get_by_text("not installed")
+    expect(reason).to_be_hidden()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(reason).to_be_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(reason).to_be_hidden()
 
 
 def test_without_scripts_all_is_there_as_tables(

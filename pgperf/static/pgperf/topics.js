@@ -15,14 +15,17 @@
     /* charts.js has it where Chart.js is there. */
     const draw = (part) => window.pgperf.drawShown && window.pgperf.drawShown(part);
 
-    /* The topic of an element, or all of them for what contains them. */
+    /* The topic of an element, all of them for "Everything", and those shown for what is outside, such as a skip link's. */
     function topicsOf(element) {
         const all = [...document.querySelectorAll(".pgperf-topic")];
         const own = element && element.closest(".pgperf-topic");
         if (own) {
             return [own];
         }
-        return element && element.querySelector(".pgperf-topic") ? all : all.slice(0, 1);
+        if (element && element.id === "topic-all") {
+            return all;
+        }
+        return element ? all.filter((each) => each.classList.contains("current")) : all.slice(0, 1);
     }
 
     function show(element) {
@@ -62,7 +65,7 @@
 
     function showAll() {
         root.classList.remove("pgperf-one-topic");
-        folded = [...document.querySelectorAll(".pgperf-topic details:not([open])")];
+        folded = [...document.querySelectorAll(".pgperf-topic details:not([open]), details.pgperf-note:not([open])")];
         folded.forEach((each) => { each.open = true; });
         draw(document);
     }

@@ -1,5 +1,6 @@
 """The page that compares two runs: its content, and the ways to open it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -143,3 +144,13 @@ def test_no_difference_is_not_claimed_where_intervals_are_too_wide(
     rest = [replace(change, outcome=EQUIVALENT) for change in over[undecided:]]
     (sentence,) = replace(found, changes=tuple(wide + rest)).headlines
     assert said in sentence
+
+
+def test_runs_without_libpq_are_not_said_to_be_relative_to_it(admin_page: Client) -> None:
+    before, after = (
+        factories.make_results(factories.make_run(), layers=("psycopg", "django_orm")) for _time in range(2)
+    )
+    shown = text(admin_page, after, before)
+    prose = " ".join(re.findall(r'<p class="pgperf-prose">(.*?)</p>', shown, re.DOTALL))
+    assert "relative to a layer of the same run" in prose
+    assert "libpq" not in prose

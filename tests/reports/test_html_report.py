@@ -35,6 +35,21 @@ def test_the_answer_is_first_and_every_section_follows_open(run: Run) -> None:
     assert html.count("<svg") == html.count("<figure") > 5
 
 
+def test_what_was_skipped_is_open(run: Run) -> None:
+    run.summary["skipped"] = [{"layer": "asyncpg", "reason": "not installed"}]
+    html = run_html(run)
+    assert "Skipped: 1 part" in html
+    assert len(re.findall("<details[^>]* open", html)) == html.count("<details")
+
+
+def test_a_run_without_cpu_figures_has_no_empty_chart(run: Run) -> None:
+    assert 'id="chart-cpu"' in run_html(run)
+    run.variants.update(cpu_us_per_op={})
+    html = run_html(run)
+    assert 'id="run-speed"' in html
+    assert 'id="chart-cpu"' not in html
+
+
 def test_the_file_allows_itself_styles_only(run: Run) -> None:
     html = run_html(run)
     assert "content=\"default-src 'none'; style-src 'unsafe-inline'" in html

@@ -21,13 +21,15 @@ _COLOURS = {"clients": "cpu-client_user"}
 _MIB = 2**20
 #: Rows of the timeline's table: each is the mean of consecutive points.
 _TABLE_ROWS = 20
-#: Of a variant's processes the page shows so many; the file has all.
+#: Of a variant's processes the page shows so many; the download has all that were kept.
 _PROCESSES = 12
 
 
 @dataclass(frozen=True)
 class Processes:
-    """One variant's processes; `more` says how many the page leaves out."""
+    """One variant's processes; `more` says how many the page leaves out; the download of
+    the processes has them.
+    """
 
     title: str
     table: Table
@@ -148,7 +150,7 @@ def _processes(title: str, top: Top) -> Processes:
     )
     busiest = sorted(top.processes, key=lambda each: -(each.cpu_percent or 0))
     left = len(busiest) - _PROCESSES
-    more = ngettext("%d more is in the file.", "%d more are in the file.", left) % left if left > 0 else ""
+    more = ngettext("%d more is not shown.", "%d more are not shown.", left) % left if left > 0 else ""
     rows = [_process(each) for each in busiest[:_PROCESSES]]
     return Processes(title, Table(_("Processes of %s") % title, columns, rows, "processes"), more)
 

@@ -12,7 +12,7 @@ _MOST = 6
 
 
 def number(value: float | None) -> str:
-    """About three significant digits; `None` reads "unknown", never 0."""
+    """About three significant digits, with two decimals at most; `None` reads "unknown", never 0."""
     if value is None:
         return _("unknown")
     return _fixed(value, _decimals(value))
@@ -91,8 +91,8 @@ def _parts(first: str, second: str, number_of_first: int, number_of_second: int)
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """Rounded here, since number_format cuts off what it does not show."""
-    return number_format(round(value, decimals), decimals, force_grouping=True).replace("-", "−")
+    """Rounded here, since number_format cuts off what it does not show; 0 has no sign."""
+    return number_format(round(value, decimals) or 0, decimals, force_grouping=True).replace("-", "−")
 
 
 def _decimals(value: float) -> int:

@@ -2,7 +2,7 @@
 memory.
 
 A row is one slice; `us_per_op` and the nanoseconds are the stored numbers, to the last digit. Text
-is made harmless as in `reports.export`.
+is made harmless as in `reports.csv_files`.
 """
 
 import csv

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.analysis.diagnostics import Diagnostics, StatementCounters
 from pgperf.models import VariantResult
@@ -110,7 +111,7 @@ def notes(variants: Sequence[VariantResult]) -> list[str]:
             found[part, str(why)] = found.get((part, str(why)), 0) + 1
     titles = _part_titles()
     return [
-        _("%(part)s: %(why)s (%(count)d variants)")
+        ngettext("%(part)s: %(why)s (%(count)d variant)", "%(part)s: %(why)s (%(count)d variants)", times)
         % {"part": titles.get(part, part), "why": why, "count": times}
         for (part, why), times in found.items()
     ]

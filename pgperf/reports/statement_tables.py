@@ -176,7 +176,7 @@ def repeated(capture: Mapping[str, Any]) -> list[Repeated]:
 
 def _remark(name: str, each: Repeated) -> str:
     return _(
-        "%(name)s: one statement is sent %(calls)d times in one operation, with other values (%(places)s). Related "
+        "%(name)s: one statement is sent %(calls)d times in one operation (%(places)s). Related "
         "rows that are read one by one are an N+1 problem: select_related or prefetch_related reads them together."
     ) % {"name": name, "calls": each.calls, "places": _places(each.numbers)}
 

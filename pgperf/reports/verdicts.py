@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unchecked
@@ -133,7 +134,8 @@ def _in_workloads(word: str, names: Sequence[str], count: int) -> str:
     """A bottleneck with the workloads that have it, of `count`."""
     parts = {"verdict": word_title(word), "number": len(names), "count": count, "names": ", ".join(names)}
     if len(names) == count:
-        return _("%(verdict)s in all %(count)d workloads") % parts
+        text = ngettext("%(verdict)s in %(count)d workload", "%(verdict)s in all %(count)d workloads", count)
+        return text % parts
     return _("%(verdict)s in %(number)d of %(count)d workloads (%(names)s)") % parts
 
 

@@ -129,7 +129,7 @@ def test_the_busiest_processes_come_first_and_the_rest_is_counted(variants: list
     shown = {each.title: each for each in host.process_tables(variants)}
     many = shown["libpq (C) · socket · 16 clients"]
     assert texts(many.table)[0][:5] == ["pgperf-libpq", "4115", "app", "client", "45.0"]
-    assert (len(many.table.rows), many.more) == (12, "21 more are in the file.")
+    assert (len(many.table.rows), many.more) == (12, "21 more are not shown.")
     assert shown["libpq (C) · socket"].more == ""
 
 

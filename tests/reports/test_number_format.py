@@ -17,6 +17,7 @@ from pgperf.reports import number_format
         (0, "0.00"),
         (14513.4, "14,513"),
         (-6.7, "−6.70"),
+        (-0.001, "0.00"),
         (None, "unknown"),
     ],
 )

@@ -63,6 +63,10 @@ def test_each_note_is_shown_once(variants: list[VariantResult]) -> None:
     assert server.notes(variants) == ["pooler: this route has no pooler (4 variants)"]
 
 
+def test_a_note_of_one_variant(variants: list[VariantResult]) -> None:
+    assert server.notes(variants[:1]) == ["pooler: this route has no pooler (1 variant)"]
+
+
 def test_without_diagnostics_there_is_no_table() -> None:
     rows = list(factories.make_results(factories.make_run()).variants.all())
     assert server.wait_chart(rows) is None

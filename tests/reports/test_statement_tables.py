@@ -33,7 +33,7 @@ def test_statements_without_times_are_grouped_by_their_text() -> None:
     assert table.caption == "One operation of loop: 6 statements, 11 rows"
     assert texts(table) == [["1", "SELECT ?", "1", "1"], ["2–4, 6", "x", "4", "10"], ["5", "y", "1", "0"]]
     (note,) = statement_tables.notes({"captures": captured})
-    assert "one statement is sent 4 times in one operation, with other values (2–4, 6)" in note
+    assert "one statement is sent 4 times in one operation (2–4, 6)" in note
 
 
 def test_a_run_without_captures_has_no_table() -> None:

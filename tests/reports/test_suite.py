@@ -122,6 +122,12 @@ def test_one_sentence_names_the_bottleneck_of_every_workload() -> None:
     ]
 
 
+def test_one_workload_with_a_verdict_is_one() -> None:
+    run = measured()
+    run.variants.exclude(workload="one").delete()
+    assert sentences(run, {"one": "server_cpu"}) == ["asyncpg · socket: server CPU in 1 workload."]
+
+
 def test_a_workload_that_the_last_layer_lacks_is_not_counted() -> None:
     found = sentences(measured(lacking="wide"), {"one": "server_cpu", "many": "client_cpu"})
     assert found == [

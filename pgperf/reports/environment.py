@@ -60,8 +60,9 @@ def nameless(environment: dict[str, Any]) -> dict[str, Any]:
     found = dict(environment)
     if _CAN_WRITE in found:
         found[_CAN_WRITE] = bool(found[_CAN_WRITE])
-    if _ACCESS in found:
-        found[_ACCESS] = {route: _may(text) for route, text in found[_ACCESS].items()}
+    access = found.pop(_ACCESS, None)
+    if isinstance(access, dict):  # an imported run may have anything
+        found[_ACCESS] = {route: _may(text) for route, text in access.items()}
     return found
 
 

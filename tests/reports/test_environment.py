@@ -26,3 +26,10 @@ def test_timings_leave_out_what_was_not_measured() -> None:
         ["slices (lead-ins and windows)", "8.00", "80.0 %"],
         ["whole run", "10.0", "100 %"],
     ]
+
+
+@pytest.mark.parametrize("access", [None, "role_ada", ["role_ada"], {"tcp": "role_ada"}, {"tcp": None}])
+def test_no_stored_access_names_a_role_in_a_file_that_is_sent(access: object) -> None:
+    shown = environment.nameless({"access": access, "python": "3"})
+    assert "role_ada" not in str(shown)
+    assert shown["python"] == "3"

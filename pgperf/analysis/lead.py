@@ -21,8 +21,12 @@ def by_block(variant: VariantSummary, blocks: Sequence[VariantBlock]) -> list[Ti
     return [TimeBreakdown.of(_alone(variant, block)) for block in blocks if block.slices]
 
 
-def lead(part: str, whole: TimeBreakdown, blocks: Sequence[TimeBreakdown]) -> Lead | None:
-    """The lead of a part over the longest other one; None where no other part is known."""
+def lead(
+    part: str, whole: TimeBreakdown, blocks: Sequence[TimeBreakdown], widening: float = 1.0
+) -> Lead | None:
+    """The lead of a part over the longest other one; None where no other part is known. `widening`:
+    the factor on the half-width of its interval.
+    """
     known = {name: us for name in (*ROLES, *WAITS) if (us := whole.of_part(name)) is not None}
     own = known.pop(part, None)
     runner_up = max(known, key=lambda name: known[name], default=None)
@@ -32,7 +36,8 @@ def lead(part: str, whole: TimeBreakdown, blocks: Sequence[TimeBreakdown]) -> Le
     values = [first - second for first, second in pairs if first is not None and second is not None]
     if len(values) < 2:
         return Lead(part, runner_up, own - known[runner_up])
-    us, found = own - known[runner_up], interval(Sample(BLOCKS, np.array(values), len(values)), CONFIDENCE)
+    us = own - known[runner_up]
+    found = interval(Sample(BLOCKS, np.array(values), len(values), widening), CONFIDENCE)
     return Lead(part, runner_up, us, _least(us, found.low), _most(us, found.high))
 
 

@@ -90,7 +90,7 @@ class Measurements:
     """
 
     def __init__(self, blocks: Iterable[VariantBlock], widening: float = 1.0) -> None:
-        self._widening = widening
+        self.widening = widening
         self._slices: dict[Variant, dict[tuple[int, int], tuple[SliceRecord, ...]]] = {}
         self._cache: dict[tuple[Variant, Variant, Measure], PairedComparison | None] = {}
         for block in blocks:
@@ -108,7 +108,7 @@ class Measurements:
 
     def sample(self, blocks: Sequence[np.ndarray]) -> Sample:
         """Values grouped by block, with intervals as wide as this run's are."""
-        return replace(sample_of(blocks), widening=self._widening)
+        return replace(sample_of(blocks), widening=self.widening)
 
     def __iter__(self) -> Iterator[Variant]:
         return iter(self._slices)

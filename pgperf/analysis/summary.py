@@ -74,7 +74,13 @@ def summarise(
     read = diagnostics.rows_expected(blocks)
     summaries = {
         variant: _with_requests(
-            _summarised(Speed.of(time, throughput, variant), variant, blocks, read.get(variant.workload)),
+            _summarised(
+                Speed.of(time, throughput, variant),
+                variant,
+                blocks,
+                read.get(variant.workload),
+                measurements.widening,
+            ),
             [block for block in measured if block.variant == variant],
         )
         for variant in variants
@@ -101,7 +107,7 @@ def summarise(
 
 
 def _summarised(
-    speed: Speed, variant: Variant, blocks: Iterable[VariantBlock], rows_read: int | None
+    speed: Speed, variant: Variant, blocks: Iterable[VariantBlock], rows_read: int | None, widening: float
 ) -> VariantSummary:
     """`rows_read`: the rows that one operation reads from the server, where that is known."""
     own = [block for block in blocks if block.variant == variant]
@@ -129,7 +135,7 @@ def _summarised(
         open_loop=open_loop(variant, slices),
     )
     checks = consistency_checks.checks(own, found.connections, found.cpu_us_per_op, found.cpu_account)
-    return replace(found, verdict=verdict_kinds.judge(found, checks, by_block(found, own)))
+    return replace(found, verdict=verdict_kinds.judge(found, checks, by_block(found, own), widening))
 
 
 def _with_requests(found: VariantSummary, measured: Sequence[VariantBlock]) -> VariantSummary:

@@ -274,10 +274,14 @@ def title(word: str) -> str:
 
 
 def judge(
-    variant: VariantSummary, checks: Checks | None = None, by_block: Sequence[TimeBreakdown] = ()
+    variant: VariantSummary,
+    checks: Checks | None = None,
+    by_block: Sequence[TimeBreakdown] = (),
+    widening: float = 1.0,
 ) -> Verdict:
     """The verdict on a variant, from the rule whose basis comes first. `by_block`: its blocks' time
-    breakdowns, which tell how sure the longest part leads.
+    breakdowns, which tell how sure the longest part leads, with `widening` of a run that may stop
+    early.
     """
     facts = Facts.of(variant)
     found = [(kind, finding) for kind in VERDICTS if (finding := kind.rule(facts))]
@@ -291,7 +295,7 @@ def judge(
         checks=checks or Checks(),
         capacity=facts.capacity(),
         grade=facts.grade(),
-        lead=lead(kind.part, facts.time, by_block) if by_size else None,
+        lead=lead(kind.part, facts.time, by_block, widening) if by_size else None,
         intervention=_test(kind, variant, finding),
     )
 

@@ -1,7 +1,10 @@
 """The lead of the longest part of the time, over blocks."""
 
+from dataclasses import replace
+
 import pytest
 
+from pgperf.analysis import stopping, verdict_kinds
 from pgperf.analysis.lead import by_block, lead
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.time_breakdown import TimeBreakdown
@@ -34,6 +37,22 @@ def test_a_lead_that_blocks_do_not_agree_on_is_open(clients: tuple[float, ...], 
     assert found.high is not None
     assert found.low <= found.us <= found.high
     assert found.is_open is is_open
+
+
+def test_a_run_that_may_stop_early_is_as_sure_as_its_looks_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = times(110, 108, 112, 111, 109, 110)
+    narrow, wide = (lead("client", times(110.0)[0], blocks, widening) for widening in (1.0, 1.5))
+    assert narrow is not None
+    assert wide is not None
+    assert (wide.high or 0) - (narrow.high or 0) > 0.1
+    judged: list[float] = []
+    judge = verdict_kinds.judge
+    monkeypatch.setattr(verdict_kinds, "judge", lambda *given: judged.append(given[-1]) or judge(*given))
+    asked = replace(definition(golden.BLOCKS, golden.ROUNDS, golden.ROUTES), precision=0.01, blocks=12)
+    assert asked.stops_early
+    summarise(asked, golden.variants(), golden.blocks(), "psycopg")
+    assert set(judged) == {stopping.widening(asked, golden.BLOCKS)}
+    assert judged[0] > 1
 
 
 def test_each_block_has_its_own_breakdown() -> None:

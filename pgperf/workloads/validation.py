@@ -3,6 +3,7 @@
 Errors name the field.
 """
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
@@ -26,6 +27,7 @@ def check(workload: Any) -> None:
     site.
     """
     _check_statements(workload)
+    _check_second(workload)
     if workload.path:
         _check_page(workload)
     elif given := pages.parts(workload):
@@ -82,35 +84,50 @@ def _check_callable(workload: Any) -> None:
     captured.
     """
     if registry.is_own(workload.orm):
-        if workload.orm not in _SHIPPED:
-            raise ValidationError({"orm": _("pgperf ships no callable of that name.")})
+        _check_shipped("orm", workload.orm)
         if not workload.sql:
             raise ValidationError({"sql": _("Give the SQL that %s sends.") % workload.orm})
         return
     if workload.sql:
         raise ValidationError({"sql": _("Leave it empty: what %s sends is captured.") % workload.orm})
+    _check_registered("orm", workload.orm)
+    _check_arguments("args", workload.orm, workload.args)
+
+
+def _check_second(workload: Any) -> None:
+    """The second query of the cold phases."""
+    if not workload.other_orm:
+        return
+    if registry.is_own(workload.other_orm):
+        _check_shipped("other_orm", workload.other_orm)
+        return
+    _check_registered("other_orm", workload.other_orm)
+    _check_arguments("other_args", workload.other_orm, workload.other_args)
+
+
+def _check_shipped(field: str, name: str) -> None:
+    if name not in _SHIPPED:
+        raise ValidationError({field: _("pgperf ships no callable of that name.")})
+
+
+def _check_registered(field: str, name: str) -> None:
     known = discovery.names()
-    if workload.orm not in known:
-        failures = "".join(f" {failure}." for failure in discovery.discover())
-        raise ValidationError(
-            {
-                "orm": _("No callable of that name is registered; registered are: %s.")
-                % (", ".join(known) or _("none"))
-                + failures
-            }
-        )
-    _check_arguments(workload)
+    if name in known:
+        return
+    failures = "".join(f" {failure}." for failure in discovery.discover())
+    listed = ", ".join(known) or _("none")
+    text = _("No callable of that name is registered; registered are: %s.") % listed
+    raise ValidationError({field: text + failures})
 
 
-def _check_arguments(workload: Any) -> None:
+def _check_arguments(field: str, name: str, args: Sequence[Any]) -> None:
     """Each form of the callable takes one argument for each of its parameters."""
-    found = registry.find(workload.orm)
+    found = registry.find(name)
     for function in filter(None, (found.function, found.asynchronous)):
         parameters = signature(function)
         try:
-            parameters.bind(*workload.args)
+            parameters.bind(*args)
         except TypeError as error:
-            names = {"callable": workload.orm, "parameters": ", ".join(parameters.parameters), "error": error}
-            raise ValidationError(
-                {"args": _("%(callable)s(%(parameters)s) does not take these values: %(error)s.") % names}
-            ) from None
+            names = {"callable": name, "parameters": ", ".join(parameters.parameters), "error": error}
+            text = _("%(callable)s(%(parameters)s) does not take these values: %(error)s.") % names
+            raise ValidationError({field: text}) from None

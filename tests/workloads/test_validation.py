@@ -42,6 +42,13 @@ def test_one_kind_of_work_is_accepted(fields: dict[str, Any]) -> None:
         ({"orm": "books.by_isbn"}, "args", "books.by_isbn(isbn) does not take these values: missing"),
         ({"orm": "books.by_isbn", "args": ["a", "b"]}, "args", "too many positional arguments"),
         ({"orm": "books.authors_one_by_one", "args": [1]}, "args", "books.authors_one_by_one() does not"),
+        ({"sql": "SELECT 1", "other_orm": "books.nothing"}, "other_orm", "registered are: books.authors_one"),
+        ({"sql": "SELECT 1", "other_orm": "pgperf.nothing"}, "other_orm", "ships no callable of that name"),
+        (
+            {"sql": "SELECT 1", "other_orm": "books.by_isbn"},
+            "other_args",
+            "does not take these values: missing",
+        ),
         ({"orm": "pgperf.site_by_domain"}, "sql", "Give the SQL that pgperf.site_by_domain sends"),
     ],
 )

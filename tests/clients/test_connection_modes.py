@@ -153,7 +153,9 @@ def test_the_window_of_a_slice_by_time_is_kept(
     opens = request.start_ns + request.lead_in_ns
     closes = opens + request.window_ns
     assert opens <= reply.first_ns
-    assert reply.first_ns + sum(durations[:-1]) < closes <= reply.first_ns + sum(durations)
+    assert closes <= reply.first_ns + sum(durations)
+    if durations:  # a client that this machine woke too late has no operation
+        assert reply.first_ns + sum(durations[:-1]) < closes
     finish(client, admin)
 
 

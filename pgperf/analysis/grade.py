@@ -59,12 +59,14 @@ class Grade:
 
     @property
     def others(self) -> float | None:
-        """The part of `share` that other processes and the hypervisor took."""
-        added = [(each.source, each.us or 0.0) for each in self.disturbances]
-        whole = sum(us for _source, us in added)
-        if self.share is None or not whole:
+        """The most that other processes and the hypervisor have of the response time."""
+        own = [each for each in self.disturbances if each.source not in _OTHERS and each.us and each.share]
+        if self.share is None or not own:
             return self.share
-        return self.share * sum(us for source, us in added if source in _OTHERS) / whole
+        response = (own[0].us or 0.0) / (own[0].share or 1.0)
+        return min(
+            1.0, sum(each.us or 0.0 for each in self.disturbances if each.source in _OTHERS) / response
+        )
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> Self:

@@ -71,7 +71,9 @@ class Level:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for what is no level."""
-        values: dict[str, Any] = {name: _samples(data[name]) for name in ("log_us", "log_over", "us_over")}
+        values: dict[str, Any] = {
+            name: _samples(name, data[name]) for name in ("log_us", "log_over", "us_over")
+        }
         needed = ("log_us", "log_over", "us_over") if data["base_layer"] else ("log_us",)
         if empty := [name for name in needed if not values[name]]:
             raise ValueError(f"{empty[0]} has no samples")
@@ -295,12 +297,16 @@ def _both(difference: PairedDifference, digits: int) -> Values:
     return tuple(_kept(sample, digits) for sample in (difference.direct, difference.via) if sample)
 
 
-def _samples(stored: Any) -> Values:
-    """Raises ValueError or TypeError for anything but samples of numbers."""
-    found = tuple(tuple(map(float, sample)) for sample in stored)
-    if not all(found) or not all(abs(value) < _LARGEST for sample in found for value in sample):
-        raise ValueError("a sample is empty, or a number in it too large")
-    return found
+def _samples(name: str, stored: Any) -> Values:
+    """Raises ValueError for anything but samples of numbers."""
+    samples = stored if isinstance(stored, list) else [stored]
+    if not all(isinstance(sample, list) and sample and all(map(_is_number, sample)) for sample in samples):
+        raise ValueError(f"{name} is no list of samples of numbers")
+    return tuple(tuple(map(float, sample)) for sample in samples)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def _time(value: Any) -> float | None:

@@ -63,7 +63,7 @@ def _texts() -> dict[str, str]:
             " closed loop reaches."
         ),
         Outcome.DISTURBED: _(
-            "%(variant)s: no highest rate for %(limit)s ms, because others disturbed the measurement%(disturbed)s."
+            "%(variant)s: no highest rate for %(limit)s ms, because the measurement was much disturbed%(disturbed)s."
             " Run it again on a quieter machine."
         ),
         Outcome.NONE_HOLDS: _(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pgperf.analysis.consistency_checks import Checks
 from pgperf.analysis.disturbances import disturbances, grade, waits_for_others
-from pgperf.analysis.grade import Disturbance, Grade
+from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.hosts import hosts
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.top import Top
@@ -62,6 +62,17 @@ def test_the_busiest_other_programs_are_named() -> None:
     seen = Top.from_json({"processes": processes})
     (crowded,) = found(row(queue={"client": 12.0}, share={"other": 0.2}), seen)
     assert crowded.programs == ("ld", "cc1 (pid 41, user builder)")
+
+
+@pytest.mark.parametrize(
+    ("own", "stolen", "others"), [(0.1, 0.2, 0.2), (0.9, 0.9, 0.9), (0.5, 0.0, 0.0), (0.0, 0.3, 0.3)]
+)
+def test_what_others_took_is_told_from_a_quota_and_the_clock(
+    own: float, stolen: float, others: float
+) -> None:
+    found = [Disturbance(Source.STEAL, "host", 50.0 * stolen, stolen)] if stolen else []
+    found += [Disturbance(Source.THROTTLING, "client", 50.0 * own, own)] if own else []
+    assert Grade("poor", min(1.0, own + stolen), tuple(found)).others == pytest.approx(others)
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,8 @@ WRONG: list[Callable[[dict[str, Any]], Any]] = [
     lambda data: data | {"levels": [data["levels"][0] | {"log_us": []}]},
     lambda data: data | {"levels": [data["levels"][0] | {"log_us": [[]]}]},
     lambda data: data | {"levels": [data["levels"][0] | {"log_us": [["x"]]}]},
+    lambda data: data | {"levels": [data["levels"][0] | {"log_us": ["12"]}]},
+    lambda data: data | {"levels": [data["levels"][0] | {"log_us": None}]},
     lambda data: data | {"levels": [data["levels"][0] | {"log_us": [[1e300]]}]},
     lambda data: data | {"levels": [data["levels"][-1] | {"base_layer": "libpq", "us_over": []}]},
     lambda data: data | {"run": data["run"] | {"status": "running away"}},

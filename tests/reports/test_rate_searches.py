@@ -62,7 +62,7 @@ def test_each_search_has_a_sentence_with_its_number_or_the_reason(run: Run) -> N
     found, disturbed, none, all_ = rate_searches.sentences(read(run))
     assert "up to 890 operations/s (95 % interval 850 … 930)" in found
     assert "stays under 10 ms. That is 89.0 % of the 1,000 operations/s" in found
-    assert "because others disturbed the measurement: " in disturbed
+    assert "because the measurement was much disturbed: " in disturbed
     assert "(at most 40" in disturbed
     assert "exceeds 10 ms at every rate that was tried, from 250 operations/s on" in none
     assert "stays under 10 ms at every rate that was tried, up to 1,000 operations/s" in all_

@@ -287,7 +287,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return self._tables(request, "comparisons.csv", queryset)
 
     @admin.action(
-        description=_("Open to everyone who may see the benchmark and the database"),
+        description=_("Open to all who see its benchmark and database"),
         permissions=["lift_restriction"],
     )
     def lift_restriction(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:

@@ -83,6 +83,7 @@ def _handle(schedule: Any) -> Handled | None:
         raise
     except Exception as error:  # one schedule must not stop the others
         logger.exception("%s", schedule)
+        _rows().filter(pk=schedule.pk).update(last_due_at=_stored(_last_of(schedule)))
         return _note(schedule, Handled(schedule, Outcome.REFUSED, f"pgperf failed ({type(error).__name__})."))
 
 
@@ -95,15 +96,26 @@ def _take(schedule: Schedule, **fields: Any) -> bool:
 def _start(taken: Any) -> Handled:
     """Ask for the run of a time that this process has taken, or say why not."""
     schedule = _rows().select_related("benchmark", "database").get(pk=taken.pk)
+    if _is_late(taken) and _tried_at(taken) == _last_of(taken):
+        return Handled(schedule, Outcome(schedule.outcome), schedule.reason)  # pgperf failed in time
     skip = _skip(taken)
     handled = Handled(schedule, Outcome.SKIPPED, skip) if skip else _request(schedule)
     reason = " ".join(filter(None, (handled.reason, _skipped_before(taken))))
     return _note(schedule, replace(handled, reason=reason))
 
 
+def _is_late(taken: Any) -> bool:
+    return _aware(taken.now) - _last_of(taken) > GRACE
+
+
+def _tried_at(taken: Any) -> datetime | None:
+    """The last due time that a process took, or failed to."""
+    return _aware(taken.last_due_at) if taken.last_due_at else None
+
+
 def _skip(taken: Any) -> str:
     """Why no run is asked for this time; "" if one is."""
-    if _aware(taken.now) - _last_of(taken) > GRACE:
+    if _is_late(taken):
         minutes = int(GRACE.total_seconds() // 60)
         return f"Nothing looked for due schedules within {minutes} minutes after the time."
     if state.pause():
@@ -120,7 +132,9 @@ def _skipped_before(taken: Any) -> str:
     if since >= last:
         return ""
     first, end = (each.astimezone(zone()).strftime(_SHOWN_TIME) for each in (since, last))
-    return f"The times from {first} to before {end} were skipped: nothing looked for due schedules."
+    tried = _tried_at(taken)
+    why = "pgperf failed" if tried and tried >= since else "nothing looked for due schedules"
+    return f"The times from {first} to before {end} were skipped: {why}."
 
 
 def _request(schedule: Schedule) -> Handled:

@@ -299,6 +299,27 @@ def test_an_unexpected_error_stops_only_its_own_schedule(
     assert found.due_at == broken.due_at  # the next look tries again
 
 
+def test_the_reason_of_a_failure_outlives_the_time_to_try_again(
+    owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = due(owner, 10 * MINUTE)
+    with monkeypatch.context() as patched:
+        patched.setattr(state, "request", lambda *_given, **_options: 1 / 0)
+        schedules.start_due()
+    monkeypatch.setattr(schedules, "GRACE", MINUTE)
+    found = start(broken)
+    assert (found.outcome, found.reason) == (Outcome.REFUSED, "pgperf failed (ZeroDivisionError).")
+    assert found.due_at > timezone.now()
+    assert not Run.objects.exists()
+
+
+def test_times_at_which_pgperf_failed_were_not_left_alone(owner: User) -> None:
+    first = timezone.now() - 3 * DAY
+    found = start(due(owner, due_at=first, last_due_at=first + DAY))
+    assert found.outcome == Outcome.STARTED
+    assert "were skipped: pgperf failed." in found.reason
+
+
 # Deletions
 
 

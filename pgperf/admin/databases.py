@@ -141,20 +141,23 @@ def _address_changes(form: Any, formsets: Any) -> list[dict[str, Any]]:
 
 def _new_and_deleted_addresses(formsets: Any) -> list[dict[str, Any]]:
     """A history entry with the address of each target that is new, and of each that was deleted."""
-    added = [
-        ("added", target, "none", address(plain_target(target)))
-        for each in formsets or []
-        for target in each.new_objects
-    ]
-    gone = [
-        ("deleted", target, address(plain_target(target)), "none")
-        for each in formsets or []
-        for target in each.deleted_objects
-    ]
-    return [
-        {kind: {"name": str(target._meta.verbose_name), "object": f"{target}: {old} → {new}"}}
-        for kind, target, old, new in added + gone
-    ]
+    found = []
+    for formset in formsets or []:
+        found += [_moved("added", plain_target(target)) for target in formset.new_objects]
+        gone = [form for form in formset.deleted_forms if form in formset.initial_forms]
+        found += [_moved("deleted", _as_stored(form)) for form in gone]
+    return found
+
+
+def _as_stored(form: Any) -> dict[str, Any]:
+    """The target as it was: a form may change what it deletes, in memory."""
+    return {name: form.initial.get(name, value) for name, value in plain_target(form.instance).items()}
+
+
+def _moved(kind: str, target: dict[str, Any]) -> dict[str, Any]:
+    there = address(target)
+    text = f"none → {there}" if kind == "added" else f"{there} → none"
+    return {kind: {"name": str(Target._meta.verbose_name), "object": f"{target['route']}: {text}"}}
 
 
 def _with_address(request: HttpRequest, message: Any) -> str:

@@ -34,6 +34,8 @@ from pgperf.core.records import Variant
 TIME, OVER = "time", "over_base"
 #: The stored values end here: a ten-millionth in a logarithm, a tenth of a nanosecond in µs.
 _LOG_DIGITS, _US_DIGITS = 7, 4
+#: The fields of a Level with samples; the first one is of all, the others of those with a base.
+_SAMPLED = ("log_us", "log_over", "us_over")
 #: No time in µs, and no logarithm of one, is larger.
 _LARGEST = 1e15
 
@@ -64,17 +66,15 @@ class Level:
     base_disturbed: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        values = {name: list(map(list, getattr(self, name))) for name in ("log_us", "log_over", "us_over")}
+        values = {name: list(map(list, getattr(self, name))) for name in _SAMPLED}
         times = {"us": self.us, "base_us": self.base_us}
         return {"variant": asdict(self.variant), "base_layer": self.base_layer, **values, **times}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for what is no level."""
-        values: dict[str, Any] = {
-            name: _samples(name, data[name]) for name in ("log_us", "log_over", "us_over")
-        }
-        needed = ("log_us", "log_over", "us_over") if data["base_layer"] else ("log_us",)
+        values: dict[str, Any] = {name: _samples(name, data[name]) for name in _SAMPLED}
+        needed = _SAMPLED if data["base_layer"] else _SAMPLED[:1]
         if empty := [name for name in needed if not values[name]]:
             raise ValueError(f"{empty[0]} has no samples")
         values |= {name: _time(data.get(name)) for name in ("us", "base_us")}
@@ -299,10 +299,13 @@ def _both(difference: PairedDifference, digits: int) -> Values:
 
 def _samples(name: str, stored: Any) -> Values:
     """Raises ValueError for anything but samples of numbers."""
-    samples = stored if isinstance(stored, list) else [stored]
-    if not all(isinstance(sample, list) and sample and all(map(_is_number, sample)) for sample in samples):
+    if not (isinstance(stored, list) and all(map(_is_sample, stored))):
         raise ValueError(f"{name} is no list of samples of numbers")
-    return tuple(tuple(map(float, sample)) for sample in samples)
+    return tuple(tuple(map(float, sample)) for sample in stored)
+
+
+def _is_sample(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
 
 
 def _is_number(value: Any) -> bool:

@@ -77,12 +77,7 @@ def _shares(variants: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
     """
     grades = {each["label"]: (each.get("verdict") or {}).get("grade") or {} for each in variants}
     poor = {label: grade for label, grade in grades.items() if grade.get("word") == GradeWord.POOR}
-    return {label: Grade.from_json(_without_evidence(grade)).others for label, grade in poor.items()}
-
-
-def _without_evidence(grade: Mapping[str, Any]) -> dict[str, Any]:
-    """As it is stored: an export adds a sentence."""
-    return {name: value for name, value in grade.items() if name != "evidence"}
+    return {label: Grade.from_json(grade).others for label, grade in poor.items()}
 
 
 def _run(data: Mapping[str, Any]) -> Run:

@@ -28,7 +28,8 @@ from pgperf.reports.run_json import live_workers
 
 _NONE: Mapping[str, str] = {}
 _RESTRICTED_MEANWHILE = _(
-    "This was restricted after you opened the form. Open the page again; untick it there to open it."
+    "Somebody restricted this after you opened the form. Load the page again; to lift the restriction, untick"
+    " the box there."
 )
 _CLOSED = "closed"
 _RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,6})?")

@@ -469,7 +469,10 @@ class TestCopies:
         superuser = client(site.superuser)
         before = form_data(superuser.get(page))
         type(row).objects.filter(pk=row.pk).update(restricted=True)
-        assert "restricted after you opened the form" in superuser.post(page, before).content.decode()
+        assert (
+            "Somebody restricted this after you opened the form"
+            in superuser.post(page, before).content.decode()
+        )
         assert type(row).objects.get(pk=row.pk).restricted
         again = {
             name: value for name, value in form_data(superuser.get(page)).items() if name != "restricted"

@@ -198,6 +198,12 @@ def test_the_same_query_again_has_a_name_of_its_own(admin_page: Client, database
     assert names == ["books-by_isbn", "books-by_isbn-2"]
 
 
+def test_numbers_in_attributes_have_no_thousand_separator(admin_page: Client, settings: Any) -> None:
+    settings.USE_THOUSAND_SEPARATOR, settings.LANGUAGE_CODE = True, "en"
+    factories.make_database("large", id=12345, production=True)
+    assert 'data-databases="12345 "' in admin_page.get(address("callable")).content.decode()
+
+
 def test_a_production_database_asks_for_its_name(admin_page: Client, database: Database) -> None:
     Database.objects.update(production=True)
     before = counts()

@@ -10,7 +10,8 @@ from django.dispatch import Signal
 #: A run was claimed and starts to measure.
 run_started = Signal()
 
-#: A run ended, in whatever state: look at `run.status`.
+#: A run ended, in whatever state: look at `run.status`. A done run has its results; pgperf stores the
+#: environment and the partial summary of another one after its end.
 run_finished = Signal()
 
 #: A run ended in the state failed or lost; `run.error` says why. Sent after `run_finished`.

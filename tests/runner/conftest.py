@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
@@ -18,6 +19,7 @@ from example.books.sample_data import create_books
 from pgperf.core.records import Route
 from pgperf.runner.cpu.cgroups import groups_of
 from tests.runner.server_groups import in_group_of_its_own, in_shared_groups
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,23 @@ def book_routes(
     with django_db_blocker.unblock():
         for model in (Book, Author, Publisher):
             model.objects.all().delete()
+
+
+@pytest.fixture(scope="module")
+def no_autovacuum(superuser_login: dict[str, Any]) -> Iterator[None]:
+    """A worker of autovacuum that ends in a slice leaves it without the server's CPU time."""
+    with psycopg.connect(**superuser_login) as admin:
+        _set_autovacuum(admin, "ALTER SYSTEM SET autovacuum = off", there=0)
+        yield
+        _set_autovacuum(admin, "ALTER SYSTEM RESET autovacuum", there=1)
+
+
+def _set_autovacuum(admin: psycopg.Connection, statement: LiteralString, there: int) -> None:
+    """Wait too, until its launcher runs, or nothing of it any more."""
+    admin.execute(statement)
+    admin.execute("SELECT pg_reload_conf()")
+    count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%'"
+    until(lambda: min(admin.execute(count).fetchone()[0], 1) == there, 30, statement)
 
 
 @pytest.fixture

@@ -21,6 +21,9 @@ from tests.runner.forked_clients import control_connections
 CONNECT_NS, QUERY_NS = 1_000_000, 500_000
 
 
+pytestmark = pytest.mark.usefixtures("no_autovacuum")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def nursery() -> Iterator[None]:
     with control_connections():

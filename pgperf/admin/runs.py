@@ -286,17 +286,16 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
         return self._tables(request, "comparisons.csv", queryset)
 
-    @admin.action(
-        description=_("Open to all who see its benchmark and database"),
-        permissions=["lift_restriction"],
-    )
+    @admin.action(description=_("Lift the restriction"), permissions=["lift_restriction"])
     def lift_restriction(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         chosen = list(queryset.filter(restricted=True).prefetch_related(None).only("benchmark_name"))
         runs = Run.objects.using(router.db_for_write(Run)).filter(pk__in=[run.pk for run in chosen])
         runs.update(restricted=False)
         audit.log_all_changed(request, chosen, "Lifted the restriction.")
         text = ngettext(
-            "%d run is not restricted any more.", "%d runs are not restricted any more.", len(chosen)
+            "%d run is not restricted any more: all who may see its benchmark and its database see it.",
+            "%d runs are not restricted any more: all who may see their benchmark and their database see them.",
+            len(chosen),
         )
         self.message_user(request, text % len(chosen), messages.SUCCESS)
 

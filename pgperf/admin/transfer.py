@@ -165,7 +165,7 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
             self.message_user(request, text % row, messages.WARNING)
         if opened and not row.restricted and (runs := runs_of(row).filter(restricted=True).count()):
             text = ngettext("%d run of it stays restricted.", "%d runs of it stay restricted.", runs) % runs
-            remedy = gettext("To open runs, select them in the list of runs.")
+            remedy = gettext("Lift the restriction of runs in their list.")
             self.message_user(request, f"{text} {remedy}", messages.WARNING)
 
     # Import

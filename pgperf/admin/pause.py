@@ -3,6 +3,7 @@
 Django's permissions to add and to delete it say who may; its history says who did.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -47,13 +48,17 @@ class PauseAdmin(StylesheetMixin, GroupScopedAdmin):
         self.message_user(request, gettext("Somebody else has paused pgperf already."), messages.WARNING)
         return self.response_post_save_add(request, obj)
 
-    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
-        with suppress(RunConflict):
-            pause.end()
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """Nothing before the deletion: of two who end a pause, one has ended it."""
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
+    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
+        self.delete_queryset(request, [obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: Iterable[Pause]) -> None:
+        ended = list(queryset)
         with suppress(RunConflict):
             pause.end()
+            super().log_deletions(request, ended)
 
     @admin.display(description=_("reason"), ordering="reason")
     def reason_or_none(self, row: Pause) -> str:

@@ -27,3 +27,27 @@ def test_a_pause_is_in_the_history(admin_page: Client) -> None:
     admin_page.post(reverse("admin:pgperf_pause_add"), {"reason": "upgrade"})
     assert Pause.objects.get().reason == "upgrade"
     assert LogEntry.objects.get().object_id == str(Pause.objects.get().pk)
+
+
+def test_the_one_who_ends_a_pause_is_in_the_history(admin_page: Client) -> None:
+    pause.begin("ada")
+    here = Pause.objects.get()
+    admin_page.post(reverse("admin:pgperf_pause_delete", args=[here.pk]), {"post": "yes"})
+    assert not Pause.objects.exists()
+    assert LogEntry.objects.get().object_id == str(here.pk)
+
+
+def test_of_two_who_end_a_pause_the_second_is_not_in_the_history(
+    admin_page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause.begin("ada")
+    here = Pause.objects.get()
+    end = pause.end
+
+    def after_another() -> None:
+        end()
+        end()
+
+    monkeypatch.setattr(pause, "end", after_another)
+    admin_page.post(reverse("admin:pgperf_pause_delete", args=[here.pk]), {"post": "yes"})
+    assert not LogEntry.objects.exists()

@@ -134,7 +134,8 @@ def _own_words(message: str) -> str:
     """The client's errors, one for each address of the host; "" if there is none."""
     found = [text for part, text in _OF_CLIENTS.items() if part in message]
     system = [text for part, text in _OF_SYSTEM.items() if f"failed: {part}" in message]
-    return "; ".join(dict.fromkeys(found or system))
+    texts = dict.fromkeys(found or system)
+    return "; ".join(text for text in texts if not any(text in other for other in texts if other != text))
 
 
 def _sqlstate(message: str) -> str:

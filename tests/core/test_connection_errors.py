@@ -72,6 +72,11 @@ def test_two_addresses_of_a_host_give_one_sentence_each() -> None:
     assert set(found.split("; ")) == {connection_errors._REFUSED, "No route to host"}
 
 
+def test_a_sentence_that_another_one_contains_is_left_out() -> None:
+    found, _ = shown('could not translate host name "x": Temporary failure in name resolution')
+    assert found == "the host name cannot be resolved at the moment"
+
+
 @pytest.mark.parametrize("code", ["28P01", "53300", "57P03"])
 def test_a_known_sqlstate_gives_its_meaning(code: str) -> None:
     assert shown("anything", code) == (MEANINGS[code], code)

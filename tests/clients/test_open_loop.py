@@ -94,6 +94,13 @@ def test_a_window_that_has_passed_is_all_backlog(session: Session) -> None:
     assert (reply.ops, reply.skipped, reply.backlog) == (0, 0, 50)
 
 
+def test_a_backlog_is_counted_up_to_what_can_be_recorded(session: Session) -> None:
+    """The rest of ten million operations counts as one."""
+    request = TWENTY._replace(start_ns=1, window_ns=10_000 * MS, count=0, rate=1e6)
+    reply, _ = ask(session[0], request)
+    assert (reply.ops, reply.backlog) == (0, protocol.MAX_PHASED_SAMPLES + 1)
+
+
 def test_operations_beyond_the_limit_are_skipped(session: Session) -> None:
     """All are due long ago: by count, none of them may begin."""
     request = TWENTY._replace(start_ns=1, latency_limit_ns=MS)

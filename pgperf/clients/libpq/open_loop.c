@@ -55,10 +55,11 @@ static bool serve(const struct open_loop *loop, int64_t at, uint64_t due, uint64
     return true;
 }
 
-static int64_t due_before(struct schedule schedule, uint64_t close)
+/* At most `most`: a schedule may have more than anybody can count. */
+static int64_t due_before(struct schedule schedule, uint64_t close, int64_t most)
 {
     int64_t found = 0;
-    for (; schedule.due_ns < close; found++)
+    for (; found < most && schedule.due_ns < close; found++)
         schedule_advance(&schedule);
     return found;
 }
@@ -94,7 +95,7 @@ bool open_loop_run(const struct slice *slice, struct operation operation, uint64
     }
     timing->capped = taken == TIMED_MAX_PHASED && taken < asked && schedule.due_ns < close;
     if (!slice->count) {
-        timing->backlog = due_before(schedule, close);
+        timing->backlog = due_before(schedule, close, TIMED_MAX_PHASED + 1 - taken);
         clock_sleep_until_ns(close);
     }
     return true;

@@ -10,6 +10,7 @@ from typing import Any
 from pgperf.analysis import interventions
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog.light import LIGHT
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.delayed_routes import lengthened
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import BASE_LAYER, LAYERS, VIEW_LAYER
@@ -36,6 +37,7 @@ def paired(
         routes=(variant.route,),
         modes=(variant.mode,),
         clients=(variant.clients,),
+        connection_modes=(variant.connect,),
         rates=(variant.rate,),
         rate_search_ms=0.0,
         load_hosts=(variant.hosts,),
@@ -60,7 +62,7 @@ def _change(
     clients = variant.clients
     match test:
         case interventions.LOWER_LAYER:
-            return {"layers": (BASE_LAYER, variant.layer)}
+            return _beside_the_base(variant)
         case interventions.BYPASS_POOLER:
             return {"routes": (direct(), variant.route)}
         case interventions.LIGHT_STATEMENT:
@@ -77,6 +79,18 @@ def _change(
             return _beside_the_view(variant, direct())
     _allow(2 * variant.connections, most_clients)
     return {"clients": (clients, clients * 2)}
+
+
+def _beside_the_base(variant: VariantSummary) -> dict[str, Any]:
+    """The lowest layer, too: in the default environment, where it runs, and with the same kind of
+    connection, or the persistent one if it lacks that.
+    """
+    known = LAYERS[BASE_LAYER].connection_modes
+    return {
+        "layers": (BASE_LAYER, variant.layer),
+        "environments": tuple(dict.fromkeys((DEFAULT, variant.environment))),
+        "connection_modes": (variant.connect, *([] if variant.connect in known else known[:1])),
+    }
 
 
 def _beside_the_view(variant: VariantSummary, direct: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pgperf.catalog.light import LIGHT
 from pgperf.catalog.orm_overhead import ORM_OVERHEAD
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Page, WorkloadDefinition
+from pgperf.core.records import Page, Variant, WorkloadDefinition
 from pgperf.models import Database, Run, Target, VariantResult
 from pgperf.reports.confirmation import preview
 from pgperf.runner.plan import make_plan
@@ -99,6 +99,41 @@ def test_a_verdict_is_tested_without_a_search() -> None:
     plan = make_plan(confirmation_definition.paired(asked, variant, "double_clients", lambda: "here", 8))
     assert not any(each.is_search for each in plan.variants)
     assert {each.clients for each in plan.variants} == {1, 2}
+
+
+PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("double_clients", {"connect": "per_operation", "clients": 2}, {"connect": "per_operation", "clients": 4}),
+    ("lower_layer", {"connect": "per_operation"}, {"layer": "libpq", "connect": "per_operation"}),
+    ("lower_layer", {"connect": "pool"}, {"layer": "libpq", "connect": "persistent"}),
+    ("lower_layer", {"environment": "next"}, {"layer": "libpq", "environment": "default"}),
+    (
+        "bypass_pooler",
+        {"connect": "per_operation", "route": "pgbouncer"},
+        {"connect": "per_operation", "route": "tcp"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("intervention", "own", "other"), PAIRS)
+def test_a_variant_is_paired_with_the_changed_one(
+    database: Database, intervention: str, own: dict[str, Any], other: dict[str, Any]
+) -> None:
+    """Whatever connection modes and environments stood beside it in the tested run."""
+    modes, both = ("persistent", "per_operation", "pool"), ("default", "next")
+    asked = replace(freeze(make_benchmark(), database), connection_modes=modes, environments=both)
+    base = {"workload": "site-by-domain", "layer": "django_orm", "route": "tcp", "mode": "simple"}
+    variant = VariantSummary(**{"connect": "persistent", **base, **own})
+    plan = make_plan(confirmation_definition.paired(asked, variant, intervention, lambda: "tcp", 8))
+    rows = [summary_of(each) for each in plan.variants]
+    again, changed = confirmation_definition.told_apart(rows, variant)
+    assert again.layer == "django_orm"
+    assert changed
+    assert {name: getattr(changed, name) for name in other} == other
+
+
+def summary_of(variant: Variant) -> VariantSummary:
+    names = ("workload", "layer", "mode", "route", "clients", "connect", "control", "workers", "environment")
+    return VariantSummary(**{name: getattr(variant, name) for name in names})
 
 
 @pytest.mark.parametrize("connect", ["persistent", "per_operation"])

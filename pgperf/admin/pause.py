@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -55,7 +54,7 @@ class PauseAdmin(StylesheetMixin, GroupScopedAdmin):
         self.delete_queryset(request, [obj])
 
     def delete_queryset(self, request: HttpRequest, queryset: Iterable[Pause]) -> None:
-        ended = list(queryset)
+        ended: Any = list(queryset)
         with suppress(RunConflict):
             pause.end()
             super().log_deletions(request, ended)

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from pgperf.core import layers, limits, protocol
 from pgperf.core.client_environment import DEFAULT as DEFAULT_ENVIRONMENT
+from pgperf.core.exceptions import InvalidDefinition
 
 PLACEMENTS = ("apart", "together", "scheduler")
 IDLES = ("awake", "system")  # keep the CPUs awake during a run, or leave idle states to the system
@@ -184,7 +185,7 @@ class WorkloadDefinition:
         return cls(**values)
 
 
-def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
+def _with_tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
 
 
@@ -270,10 +271,18 @@ class Definition:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read a definition that any version of pgperf stored."""
+        """Read a definition that this or an earlier version of pgperf stored.
+
+        Raises InvalidDefinition for one of a later version.
+        """
         data = with_workloads(data)
-        rest: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        return cls(**{**rest, "workloads": tuple(map(WorkloadDefinition.from_json, data["workloads"]))})
+        try:
+            workloads = tuple(map(WorkloadDefinition.from_json, data["workloads"]))
+            return cls(**{**_with_tuples(data), "workloads": workloads})
+        except TypeError:  # it has fields that this version does not know
+            raise InvalidDefinition(
+                "definition: another version of pgperf stored it, and this one cannot read it; upgrade pgperf here"
+            ) from None
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON without seed and diagnostics.

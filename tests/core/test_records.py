@@ -7,6 +7,7 @@ from itertools import permutations
 import pytest
 
 from pgperf.core import sql_parameters
+from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import (
     CONNECTION_MODES,
     LATER_FIELDS,
@@ -57,6 +58,14 @@ def test_a_definition_of_the_first_release_is_read_and_keeps_its_digest(
     found = Definition.from_json(stored)
     assert found.workloads == ((WORK, second) if second else (WORK,))
     assert found.digest() == digest
+
+
+@pytest.mark.parametrize("part", ["definition", "workload"])
+def test_a_definition_of_a_later_version_is_refused(part: str) -> None:
+    stored = DEFINITION.to_json()
+    (stored if part == "definition" else stored["workloads"][0])["later"] = 1
+    with pytest.raises(InvalidDefinition, match="definition: another version of pgperf stored it"):
+        Definition.from_json(stored)
 
 
 def test_every_workload_and_their_order_change_the_digest() -> None:

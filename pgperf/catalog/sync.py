@@ -6,7 +6,7 @@ from typing import Any
 
 from django.apps import apps as installed
 from django.apps.registry import Apps
-from django.db import router
+from django.db import router, transaction
 
 from pgperf import catalog
 from pgperf.core import records
@@ -27,19 +27,30 @@ def copy_catalog(*, using: str, apps: Apps = installed, **_: Any) -> None:
     if not router.allow_migrate_model(using, benchmarks):
         return
     for shipped in catalog.BENCHMARKS.values():
-        rows = [
-            workloads.objects.using(using).get_or_create(
-                name=work.name, defaults=_workload_fields(_title(shipped, work), work)
-            )[0]
-            for work in shipped.workloads
-        ]
-        benchmark, made = benchmarks.objects.using(using).get_or_create(
-            name=shipped.name, defaults=_benchmark_fields(shipped)
+        with transaction.atomic(using=using):
+            _copy(shipped, using, workloads, benchmarks, links)
+
+
+def _copy(shipped: catalog.CatalogBenchmark, using: str, workloads: Any, benchmarks: Any, links: Any) -> None:
+    rows = [
+        workloads.objects.using(using).get_or_create(
+            name=work.name, defaults=_known(workloads, _workload_fields(_title(shipped, work), work))
+        )[0]
+        for work in shipped.workloads
+    ]
+    benchmark, made = benchmarks.objects.using(using).get_or_create(
+        name=shipped.name, defaults=_known(benchmarks, _benchmark_fields(shipped))
+    )
+    if made:
+        links.objects.using(using).bulk_create(
+            links(benchmark=benchmark, workload=row, position=at) for at, row in enumerate(rows)
         )
-        if made:
-            links.objects.using(using).bulk_create(
-                links(benchmark=benchmark, workload=row, position=at) for at, row in enumerate(rows)
-            )
+
+
+def _known(model: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """Those that the model has: it may be that of an older migration."""
+    known = {field.name for field in model._meta.get_fields()}
+    return {name: value for name, value in fields.items() if name in known}
 
 
 def _title(shipped: catalog.CatalogBenchmark, workload: records.WorkloadDefinition) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.apps import apps
@@ -10,7 +11,7 @@ from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS
 
 from pgperf import catalog
-from pgperf.catalog import BENCHMARKS
+from pgperf.catalog import BENCHMARKS, sync
 from pgperf.catalog.sync import copy_catalog
 from pgperf.db import validators
 from pgperf.models import Benchmark, Workload
@@ -63,6 +64,25 @@ def test_a_database_without_pgperfs_tables_is_skipped(monkeypatch: pytest.Monkey
 
 def test_migrating_backwards_creates_no_rows() -> None:
     copy_catalog(apps=Apps(), using=DEFAULT_DB_ALIAS)
+    assert not Benchmark.objects.exists()
+
+
+def test_columns_of_later_migrations_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while a new database is migrated to an earlier state."""
+    later = {"not_there_yet": 1}
+    monkeypatch.setattr(sync, "_benchmark_fields", lambda shipped: {"title": shipped.title, **later})
+    monkeypatch.setattr(sync, "_workload_fields", lambda title, work: {"sql": "SELECT 1", **later})
+    copy()
+    assert set(Benchmark.objects.values_list("name", flat=True)) == set(BENCHMARKS)
+
+
+def test_a_benchmark_comes_with_its_workloads_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("django.db.models.QuerySet.bulk_create", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        copy()
     assert not Benchmark.objects.exists()
 
 

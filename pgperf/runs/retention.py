@@ -10,10 +10,10 @@ from datetime import timedelta
 
 from django.db import router, transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.db.models.functions import Now
 
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import RunConflict
+from pgperf.db.now import Now
 from pgperf.models import BlockResult, LoadShare, Run, Sampling
 from pgperf.runs import state
 

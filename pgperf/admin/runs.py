@@ -181,7 +181,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             audit.log_changed(
                 self, request, run, f"Requested cancellation, definition {audit.short_hash(run)}."
             )
-            self.message_user(request, gettext("Cancelling: the run stops within seconds."), messages.SUCCESS)
+            self.message_user(request, _cancelled(run), messages.SUCCESS)
         return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
 
     def download_view(self, request: HttpRequest, run_id: int, name: str) -> HttpResponseBase:
@@ -343,6 +343,12 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             and run.benchmark_id is not None
             and request.user.has_perm("pgperf.start_run"),
         }
+
+
+def _cancelled(run: Run) -> str:
+    if run.status == Run.Status.CANCELLED:
+        return gettext("Cancelled before it started.")
+    return gettext("Cancelling: the run stops within seconds.")
 
 
 def _may_see_schedule(request: HttpRequest, run: Run) -> bool:

@@ -162,6 +162,15 @@ def test_cancel_requests_cancellation_and_is_logged(admin_page: Client) -> None:
     assert LogEntry.objects.get().get_change_message() == said
 
 
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(Run.Status.QUEUED, "Cancelled before it started."), (Run.Status.RUNNING, "Cancelling: the run stops")],
+)
+def test_cancelling_says_when_the_run_stops(admin_page: Client, status: str, text: str) -> None:
+    response = admin_page.post(page(factories.make_run(status), "cancel"), follow=True)
+    assert text in [str(message)[: len(text)] for message in response.context["messages"]]
+
+
 def test_cancelling_an_ended_run_shows_an_error(admin_page: Client, run: Run) -> None:
     response = admin_page.post(page(run, "cancel"), follow=True)
     assert "is done" in response.content.decode()

@@ -72,13 +72,20 @@ def connection_unavailable(
     return f"{entry.pool_module} is not installed here: pip install 'psycopg[pool]'"
 
 
+#: A Python on a mount that hangs must not hold up a worker.
+_START_SECONDS = 10
+
+
 @cache
 def _has_module(python: str, module: str) -> bool:
     """Does this Python have the module? Another one is started for it, so the result is cached."""
     if python == sys.executable:
         return importlib.util.find_spec(module) is not None
-    found = subprocess.run([python, "-I", "-c", f"import {module}"], capture_output=True, check=False)
-    return found.returncode == 0
+    argv = [python, "-I", "-c", f"import {module}"]
+    try:
+        return subprocess.run(argv, capture_output=True, check=False, timeout=_START_SECONDS).returncode == 0
+    except (subprocess.TimeoutExpired, OSError):
+        return False
 
 
 def unavailable_in_all(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:

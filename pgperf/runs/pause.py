@@ -9,11 +9,12 @@ from pgperf.runs import state
 
 
 def begin(by: str, reason: str = "") -> Pause:
-    """Pause. Raises RunConflict when pgperf is paused already."""
+    """Pause, and ask what runs to stop. Raises RunConflict when pgperf is paused already."""
     using = router.db_for_write(Pause)
     try:
         with transaction.atomic(using=using):
             Pause(by=by[:150], reason=reason, since=Now()).save(using=using)
+            state.cancel_all()
     except IntegrityError:
         raise RunConflict("pgperf is paused already") from None
     found = state.pause()

@@ -9,6 +9,7 @@ is its own outbox: `sent_at` is null until the broker takes its message.
 """
 
 import logging
+import os
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -204,6 +205,16 @@ def claim(run_id: int, worker: str) -> Run:
     raise RunWaits("Waits for its turn: others were quicker.")
 
 
+def claimed_here(run_id: int, worker: str) -> Run | None:
+    """The run, if this process has just claimed it: the answer to its claim may have been lost."""
+    own = _runs().filter(pk=run_id, status=Status.RUNNING, worker=worker, message=_starting())
+    return own.first()
+
+
+def _starting() -> str:
+    return f"Starting in process {os.getpid()}."
+
+
 def pause() -> Pause | None:
     """The row that stops all starts and ends what runs; None where runs may start."""
     return Pause.objects.using(router.db_for_write(Pause)).first()
@@ -229,7 +240,7 @@ def _claim(run_id: int, worker: str, host: str) -> Run:
             worker=worker,
             started_at=Now(),
             heartbeat_at=Now(),
-            message="Starting.",
+            message=_starting(),
         )
         run = _runs().filter(pk=run_id).first()
         if run is None or not taken:
@@ -333,6 +344,11 @@ def request_cancel(run: Run) -> None:
     run.refresh_from_db(using=_using())
 
 
+def cancel_all() -> None:
+    """Ask all that runs to stop, however soon the pause that asks so ends."""
+    _runs().filter(status=Status.RUNNING).update(cancel_requested=True)
+
+
 def _end(run: Run, status: str, **fields: Any) -> None:
     try:
         _move(_of_attempt(run), run.pk, status, heartbeat_at=Now(), **fields)
@@ -433,7 +449,8 @@ def _send_untaken() -> list[int]:
     if _runs().filter(status=Status.RUNNING).exists() or not live_workers().exists():
         return []
     before = Now() - timedelta(seconds=RESEND_SECONDS)
-    return _send_all(_runs().filter(status=Status.QUEUED, sent_at__lt=before))
+    taken = live_workers().values_list("queue", flat=True)
+    return _send_all(_runs().filter(status=Status.QUEUED, sent_at__lt=before, queue__in=list(taken)))
 
 
 def _send_all(due: QuerySet[Run]) -> list[int]:

@@ -102,7 +102,11 @@ def test_a_verdict_is_tested_without_a_search() -> None:
 
 
 PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("double_clients", {"connect": "per_operation", "clients": 2}, {"connect": "per_operation", "clients": 4}),
+    (
+        "double_clients",
+        {"connect": "per_operation", "clients": 2},
+        {"connect": "per_operation", "clients": 4},
+    ),
     ("lower_layer", {"connect": "per_operation"}, {"layer": "libpq", "connect": "per_operation"}),
     ("lower_layer", {"connect": "pool"}, {"layer": "libpq", "connect": "persistent"}),
     ("lower_layer", {"environment": "next"}, {"layer": "libpq", "environment": "default"}),

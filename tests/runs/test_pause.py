@@ -87,6 +87,14 @@ def test_a_running_run_ends_with_the_name_and_keeps_its_blocks(settings: Any) ->
     assert ended.blocks.exists()
 
 
+def test_a_pause_that_is_over_at_once_ends_what_ran() -> None:
+    """A run asks every few seconds only."""
+    run = state.claim(queued().pk, "w@h")
+    pause.begin("ada")
+    pause.end()
+    assert state.is_cancelling(run)
+
+
 def test_it_is_switched_once() -> None:
     with pytest.raises(RunConflict, match="not paused"):
         pause.end()

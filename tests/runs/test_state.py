@@ -55,7 +55,7 @@ def ask(**options: Any) -> Run:
 
 
 def queued(**fields: Any) -> Run:
-    return make_run(Status.QUEUED, queue="pgperf", busy_key=None, **fields)
+    return make_run(Status.QUEUED, busy_key=None, **{"queue": "pgperf", **fields})
 
 
 def age(run: Run, seconds: float, field: str = "heartbeat_at") -> None:
@@ -392,6 +392,12 @@ class TestReconcile:
         assert state.reconcile().sent == []
         age(run, 61, "sent_at")
         assert state.reconcile().sent == [run.pk]
+
+    def test_a_queue_that_no_worker_takes_gets_no_second_message(self) -> None:
+        """Its worker was stopped when PGPERF["QUEUE"] changed."""
+        make_worker()
+        age(queued(sent_at=timezone.now(), queue="old"), 61, "sent_at")
+        assert state.reconcile().sent == []
 
     def test_without_a_worker_the_message_waits_in_the_broker(self) -> None:
         age(queued(sent_at=timezone.now()), 61, "sent_at")

@@ -5,6 +5,7 @@ from the run and the site's SECRET_KEY, so that the session of a run whose worke
 found and removed without its key being stored anywhere.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,6 +34,8 @@ from pgperf.core.records import Definition, WorkloadDefinition
 from pgperf.models import Database, Run
 from pgperf.workloads import pages
 
+logger = logging.getLogger(__name__)
+
 _SALT = "pgperf.page_session"
 #: Letters of a session key, as Django makes them.
 _LETTERS = 32
@@ -57,7 +60,7 @@ def opened(run: Run, definition: Definition) -> Iterator[Definition]:
         works = tuple(_with_cookie(run, work) for work in definition.workloads)
         yield replace(definition, workloads=works)
     finally:
-        remove(run, definition)
+        _remove_or_leave(run, definition)
 
 
 def users_of(definition: Definition) -> list[str]:
@@ -104,18 +107,39 @@ def remove(run: Run, definition: Definition) -> None:
         _store(run, user).delete()
 
 
-def remove_lost() -> int:
-    """End the sessions of lost runs, which their own processes could not; how many there were.
+def _remove_or_leave(run: Run, definition: Definition) -> None:
+    """What a run measured counts, even if the store of its sessions does not answer at its end."""
+    try:
+        remove(run, definition)
+    except Exception as error:
+        logger.warning(
+            "run %s: the sessions of its pages' users are left (%s); pgperf reconcile ends them",
+            run.pk,
+            type(error).__name__,
+        )
+
+
+def remove_left() -> int:
+    """End the sessions of runs that have ended, which their own processes could not; how many there
+    were.
 
     A session ends by itself MAX_RUN_SECONDS after its run began.
     """
     since = timezone.now() - timedelta(seconds=get_settings().MAX_RUN_SECONDS)
-    lost = Run.objects.using(router.db_for_write(Run)).filter(status=Run.Status.LOST, finished_at__gte=since)
-    stores = [_store(run, user) for run in lost for user in users_of(Definition.from_json(run.definition))]
+    ended = Run.objects.using(router.db_for_write(Run)).filter(finished_at__gte=since)
+    stores = [store for run in ended for store in _stores(run)]
     there = [store for store in stores if store.exists(store.session_key)]
     for store in there:
         store.delete()
     return len(there)
+
+
+def _stores(run: Run) -> list[Any]:
+    try:
+        return [_store(run, user) for user in users_of(Definition.from_json(run.definition))]
+    except InvalidDefinition as error:
+        logger.warning("run %s: %s", run.pk, error)
+        return []
 
 
 def _open(run: Run, user: str) -> None:

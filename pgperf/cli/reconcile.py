@@ -12,8 +12,8 @@ from pgperf.worker import execution
 
 def run(out: OutputWrapper) -> None:
     found = state.reconcile()
-    summarised = execution.summarise_lost_runs()
-    sessions = page_sessions.remove_lost()
+    summarised = execution.summarise_ended_runs()
+    sessions = page_sessions.remove_left()
     out.write(f"Lost: {names(found.lost)}. Sent: {names(found.sent)}. Summarised: {names(summarised)}.")
     if sessions:
         out.write(f"Ended sessions of pages' users: {sessions}.")

@@ -11,12 +11,14 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import Error, connections, router, transaction
+from django.db.models import Q
 
 from pgperf.access import credentials, fixtures, guardrails, page_sessions, permissions
 from pgperf.agent.controller import AgentController
@@ -24,9 +26,10 @@ from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.core import layers, system_limits
 from pgperf.core.delayed_routes import apart
-from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
+from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled, RunConflict
 from pgperf.core.protocol import scrub
 from pgperf.core.records import CAPTURES, Definition, LeftOut, Plan, Route, VariantBlock, most_direct
+from pgperf.db.now import Now
 from pgperf.delay.routes import longer
 from pgperf.install import launch
 from pgperf.load.controller import LoadHostController
@@ -54,7 +57,7 @@ _RETRY_SHARE = 2 / 3
 _DISK_FULL_S = 600.0
 #: Shorter rounds are not interrupted by a poll of the database.
 LONG_ROUND_S = 3.0
-#: Lost runs that this process cannot summarise.
+#: Ended runs that this process cannot summarise.
 _not_summarisable: set[int] = set()
 
 
@@ -71,21 +74,45 @@ def perform(run_id: int, worker: str, listener: ProgressListener | None = None) 
     the way. What stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the
     run has ended.
     """
-    run = retry_while_down(lambda: state.claim(run_id, worker), _retry_s(), f"claiming run {run_id}")
-    job = _ClaimedRun(run, listener)
+    run = _claim(run_id, worker)
+    settings = get_settings()
+    observer = _Recorder(run, listener, settings.HEARTBEAT_SECONDS, _retry_s())
+    with observer.background_heartbeat(settings.STALE_SECONDS / 3):
+        _measure(_ClaimedRun(run, observer))
+    if run.status == Run.Status.DONE:
+        change_mail.send(run, changes.record(run))
+    return run
+
+
+def _claim(run_id: int, worker: str) -> Run:
+    """Claim the run, and retry while the database restarts. An earlier try whose COMMIT got no
+    answer may already have claimed it.
+    """
+    tries = count()
+
+    def step() -> Run:
+        again = next(tries) > 0
+        try:
+            return state.claim(run_id, worker)
+        except RunConflict:
+            if again and (own := state.claimed_here(run_id, worker)):
+                return own
+            raise
+
+    return retry_while_down(step, _retry_s(), f"claiming run {run_id}")
+
+
+def _measure(job: "_ClaimedRun") -> None:
     try:
         outcome = job.measure()
         job.done(outcome)
     except FenceLost:
-        logger.warning("run %s was taken away from attempt %s", run.pk, run.attempt)
+        logger.warning("run %s was taken away from attempt %s", job.run.pk, job.run.attempt)
         raise
     except BaseException as error:
         job.end(error)
         if not isinstance(error, Exception):
             raise
-    if run.status == Run.Status.DONE:
-        change_mail.send(run, changes.record(run))
-    return run
 
 
 def skipped_layers(
@@ -103,13 +130,17 @@ def skipped_layers(
     return [*forms.lacking(definition), *environments.left_out(definition, here, found)]
 
 
-def summarise_lost_runs() -> list[int]:
-    """Summarise the finished blocks of lost runs, whose own process died; ids of the runs."""
-    lost = Run.objects.using(router.db_for_write(Run)).filter(status=Run.Status.LOST, analysis_version=0)
-    return [run.pk for run in lost.filter(blocks__isnull=False).distinct() if _summarise_lost(run)]
+def summarise_ended_runs() -> list[int]:
+    """Summarise the finished blocks of runs whose own process died before it did so; ids of them."""
+    own_s = timedelta(seconds=_DISK_FULL_S + _retry_s())  # for so long a process may still do it itself
+    left = Q(status=Run.Status.LOST) | Q(
+        status__in=(Run.Status.FAILED, Run.Status.CANCELLED), finished_at__lt=Now() - own_s
+    )
+    runs = Run.objects.using(router.db_for_write(Run)).filter(left, analysis_version=0)
+    return [run.pk for run in runs.filter(blocks__isnull=False).distinct() if _summarise_ended(run)]
 
 
-def _summarise_lost(run: Run) -> bool:
+def _summarise_ended(run: Run) -> bool:
     """Whether there is a summary now. A run that cannot have one is tried once in this process."""
     if run.pk in _not_summarisable:
         return False
@@ -130,7 +161,7 @@ class _ClaimedRun:
     """A run that this worker has claimed and not yet ended."""
 
     run: Run
-    listener: ProgressListener | None
+    observer: "_Recorder"
     skipped: list[LeftOut] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # the environment before the first block
@@ -148,11 +179,9 @@ class _ClaimedRun:
         self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs, usable)
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)
-        observer = _Recorder(run, self.listener, settings.HEARTBEAT_SECONDS, _retry_s())
         machine = _machine(run, usable, begin)
         with (
-            observer.background_heartbeat(settings.STALE_SECONDS / 3),
-            while_waiting(observer.poll_cancel),
+            while_waiting(self.observer.poll_cancel),
             longer(near, [*definition.routes, *filter(None, [self.control])]) as routes,
             page_sessions.opened(run, definition) as with_cookies,
         ):
@@ -164,7 +193,7 @@ class _ClaimedRun:
                 captured = self._captured(plan, guarded, machine.memory.client_bytes(plan))
                 proved = self._proved(captured, guarded, machine)
                 self.access |= machine_look.predicted(proved)
-                return execute(proved, guarded, machine, observer, agent, self.facts.update, load_hosts)
+                return execute(proved, guarded, machine, self.observer, agent, self.facts.update, load_hosts)
 
     def done(self, outcome: RunResult) -> None:
         """Store the summary and the final state in one transaction, unless the run was taken away."""
@@ -186,20 +215,23 @@ class _ClaimedRun:
     def end(self, error: BaseException) -> None:
         """End the run with the error as its reason, and keep its environment and finished blocks."""
         reason = _reason(error, self.secrets)
-        if isinstance(error, RunCancelled) and (pause := state.pause()):
-            reason = f"Ended because {pause.by} paused pgperf."
         if not isinstance(error, Exception):
             _drop_connection()
         if not isinstance(error, PgperfError | KeyboardInterrupt | SystemExit):
             logger.error("run %s: %s", self.run.pk, scrub(_trace(error), self.secrets))
         try:
             if isinstance(error, RunCancelled | KeyboardInterrupt):
-                _end_once(self.run, Run.Status.CANCELLED, lambda: state.cancelled(self.run, reason))
+                _end_once(self.run, Run.Status.CANCELLED, lambda: self._cancelled(error, reason))
             else:
                 _end_once(self.run, Run.Status.FAILED, lambda: state.fail(self.run, reason))
             retry_while_down(self._keep_part, _retry_s(), f"summarising {self.run}", _DISK_FULL_S)
         except (FenceLost, Error) as trouble:
             logger.error("run %s could not be ended: %s", self.run.pk, type(trouble).__name__)
+
+    def _cancelled(self, error: BaseException, reason: str) -> None:
+        if isinstance(error, RunCancelled) and (pause := state.pause()):
+            reason = f"Ended because {pause.by} paused pgperf."
+        state.cancelled(self.run, reason)
 
     def _keep_part(self) -> None:
         if environment := {**self.facts, **self.access}:

@@ -38,7 +38,7 @@ from pgperf.models import Worker
 from pgperf.runs import broker
 from pgperf.runs import state as run_state
 from pgperf.worker import environments
-from pgperf.worker.execution import summarise_lost_runs
+from pgperf.worker.execution import summarise_ended_runs
 
 logger = logging.getLogger(__name__)
 
@@ -110,9 +110,9 @@ class Heartbeat(threading.Thread):
 
     def _reconcile(self, *, arriving: bool = False) -> None:
         run_state.reconcile(arriving=arriving)
-        summarise_lost_runs()
+        summarise_ended_runs()
         if arriving:
-            page_sessions.remove_lost()
+            page_sessions.remove_left()
 
     def unregister(self) -> None:
         _workers().filter(hostname=self.hostname).delete()

@@ -10,7 +10,7 @@ from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client, override_settings
 from django.utils import timezone
 
@@ -80,6 +80,23 @@ def test_reconcile_ends_the_sessions_of_a_lost_run(run: Run, capsys: pytest.Capt
         status=Run.Status.LOST,
         finished_at=timezone.now() - timedelta(seconds=60),
         definition=DEFINITION.to_json(),
+    )
+    call_command("pgperf", "reconcile")
+    assert not Session.objects.exists()
+    assert "Ended sessions of pages' users: 1." in capsys.readouterr().out
+
+
+def test_a_store_that_fails_at_the_end_does_not_decide_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def away(*_: Any) -> None:
+        raise OperationalError("the store restarts")
+
+    with monkeypatch.context() as patched, page_sessions.opened(run, DEFINITION):
+        patched.setattr(SessionStore, "delete", away)
+    assert Session.objects.count() == 1
+    Run.objects.filter(pk=run.pk).update(
+        status=Run.Status.CANCELLED, finished_at=timezone.now(), definition=DEFINITION.to_json()
     )
     call_command("pgperf", "reconcile")
     assert not Session.objects.exists()

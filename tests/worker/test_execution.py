@@ -354,6 +354,27 @@ class TestCancelled:
 
 
 class TestHeartbeat:
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("slow", ["starting_here", "summarise"])
+    def test_a_run_that_prepares_or_summarises_for_long_lives(
+        self, database: Database, settings: Any, monkeypatch: pytest.MonkeyPatch, slow: str
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 3600.0, "STALE_SECONDS": 0.3}
+        beaten, write, do = threading.Event(), state.heartbeat, getattr(execution, slow)
+
+        def heartbeat(*words: Any) -> None:
+            write(*words)
+            beaten.set()
+
+        def slowly(*words: Any) -> Any:
+            beaten.clear()
+            assert beaten.wait(10)
+            return do(*words)
+
+        monkeypatch.setattr(state, "heartbeat", heartbeat)
+        monkeypatch.setattr(execution, slow, slowly)
+        assert execution.perform(ask(database).pk, "w@h").status == Status.DONE
+
     def test_the_heartbeat_interval_is_a_setting(self, database: Database, settings: Any) -> None:
         settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
         asked, seen = ask(database), []
@@ -449,6 +470,50 @@ class TestARestartOfTheSitesDatabase:
         assert Run.objects.get().status == Status.DONE
 
     @pytest.mark.django_db(transaction=True)
+    def test_an_unacknowledged_commit_of_the_claim_counts(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        claim, tries = state.claim, []
+
+        def lose_the_answer(run_id: int, worker: str) -> Run:
+            run = claim(run_id, worker)
+            tries.append(run_id)
+            if len(tries) == 1:
+                raise OperationalError("the connection was lost")
+            return run
+
+        monkeypatch.setattr(state, "claim", lose_the_answer)
+        run = execution.perform(ask(database).pk, "w@h")
+        assert (run.status, run.attempt) == (Status.DONE, 1)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_run_that_another_process_claimed_meanwhile_is_left_alone(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        claim = state.claim
+
+        def others_are_faster(run_id: int, worker: str) -> Run:
+            claim(run_id, worker)
+            Run.objects.update(message="Starting in process 1.")
+            monkeypatch.setattr(state, "claim", claim)
+            raise OperationalError("the connection was lost")
+
+        monkeypatch.setattr(state, "claim", others_are_faster)
+        with pytest.raises(RunConflict):
+            execution.perform(ask(database).pk, "w@h")
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_restart_while_a_run_is_cancelled(self, database: Database, settings: Any) -> None:
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 3600.0}
+
+        def cut_and_cancel() -> None:
+            terminate_own_backend()
+            raise RunCancelled("cancelled on request")
+
+        run = execution.perform(ask(database).pk, "w@h", Watch(_act_after(0.6, cut_and_cancel)))
+        assert (run.status, run.error) == (Status.CANCELLED, "cancelled on request")
+
+    @pytest.mark.django_db(transaction=True)
     def test_an_end_by_another_process_is_recognized(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
 
@@ -482,11 +547,11 @@ class TestLostRuns:
         run = state.claim(ask(database).pk, "w@h")
         measure_without_end(run)
         Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
-        assert execution.summarise_lost_runs() == [run.pk]
+        assert execution.summarise_ended_runs() == [run.pk]
         run.refresh_from_db()
         assert run.summary["partial"] is True
         assert run.variants.count() == 2
-        assert execution.summarise_lost_runs() == []
+        assert execution.summarise_ended_runs() == []
 
     def test_a_lost_run_that_cannot_be_planned_here_is_tried_once_and_stops_no_other(
         self, database: Database, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -500,15 +565,40 @@ class TestLostRuns:
             Run.objects.filter(pk=runs[-1].pk).update(definition=frozen)
             Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
         for summarised in ([runs[1].pk], []):
-            assert execution.summarise_lost_runs() == summarised
+            assert execution.summarise_ended_runs() == summarised
         for run in (runs[0], runs[2]):
             (told,) = [each for each in caplog.messages if each.startswith(f"run {run.pk}: ")]
             assert "none of them can run here" in told
 
+    def test_a_run_of_a_later_version_stops_no_other(
+        self, database: Database, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        runs = [state.claim(ask(database).pk, "w@h") for _ in range(1)]
+        measure_without_end(runs[0])
+        Run.objects.update(
+            status=Status.LOST, busy_key=None, busy_host=None, definition={**runs[0].definition, "later": 1}
+        )
+        runs.append(state.claim(ask(database).pk, "w@h"))
+        measure_without_end(runs[1])
+        Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
+        assert execution.summarise_ended_runs() == [runs[1].pk]
+        assert any("another version of pgperf stored it" in each for each in caplog.messages)
+
+    @pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELLED])
+    def test_a_run_whose_process_died_before_its_summary_gets_one_later(
+        self, database: Database, status: str
+    ) -> None:
+        run = state.claim(ask(database).pk, "w@h")
+        measure_without_end(run)
+        Run.objects.update(status=status, busy_key=None, busy_host=None, finished_at=timezone.now())
+        assert execution.summarise_ended_runs() == []
+        Run.objects.update(finished_at=timezone.now() - timedelta(hours=1))
+        assert execution.summarise_ended_runs() == [run.pk]
+
     def test_a_lost_run_without_blocks_gets_no_summary(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
         Run.objects.update(status=Status.LOST)
-        assert execution.summarise_lost_runs() == []
+        assert execution.summarise_ended_runs() == []
         assert not run.variants.exists()
 
 

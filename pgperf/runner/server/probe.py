@@ -164,6 +164,8 @@ class ServerProbe:
         """Fills in and pins the server processes of each group, found by application name."""
 
         def find(groups: list[ClientGroup]) -> None:
+            for group in groups:
+                self.departed(group)  # a backend on its way out would look like the server's own process
             rows = self.rows(SESSIONS)
             sessions = Sessions.of(rows)
             auxiliaries = sessions.auxiliaries()

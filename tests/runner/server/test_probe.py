@@ -69,6 +69,19 @@ def found(over: Route, monitor: ControlConnection, agent: Agent | None = None) -
     return group
 
 
+def test_a_backend_on_its_way_out_is_not_one_of_the_servers_own_processes(
+    routes: dict[str, Route], monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that reconnect have given back their first connection just now."""
+    calls: list[str] = []
+    monkeypatch.setattr(ServerProbe, "departed", lambda self, group: calls.append(group.variant.label))
+    rows = ServerProbe.rows
+    monkeypatch.setattr(ServerProbe, "rows", lambda self, query: calls.append("rows") or rows(self, query))
+    group = found(routes["tcp"], monitor)
+    assert calls == [group.variant.label, "rows"]
+    assert group.auxiliary_pids
+
+
 def test_backends_of_a_transaction_pooler_are_found_through_its_process(
     shared: Route, monitor: ControlConnection
 ) -> None:

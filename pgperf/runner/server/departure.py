@@ -56,7 +56,17 @@ def leaving(ask: Ask, applications: Collection[str], postmaster: int) -> set[int
     children = set(schedstat.children(postmaster))  # first: one that starts later is not of the slice
     rows = ask(_SESSIONS)
     unlisted = children - {pid for pid, _name, _busy in rows}
-    return unlisted | {pid for pid, name, _busy in rows if name in applications}
+    stays = {pid for pid in unlisted if _writes_the_log(pid)}
+    return unlisted - stays | {pid for pid, name, _busy in rows if name in applications}
+
+
+def _writes_the_log(pid: int) -> bool:
+    """Is it the server's log writer (logging_collector), which no view lists?"""
+    try:
+        title = schedstat.read_text(f"/proc/{pid}/cmdline").replace("\0", " ")
+    except OSError:
+        return False
+    return title.split()[-1:] in (["logger"], ["syslogger"])
 
 
 def _named(ask: Ask, applications: Collection[str], only_busy: bool = False) -> Sequence[int]:

@@ -1,6 +1,7 @@
 """The wait for the backends of a slice, with a real server."""
 
 import select
+import subprocess
 from collections.abc import Callable, Iterator
 
 import psutil
@@ -8,6 +9,7 @@ import psycopg
 import pytest
 
 from pgperf.core.records import Route
+from pgperf.runner.cpu import schedstat
 from pgperf.runner.server import departure
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -73,6 +75,23 @@ def _runs(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+@pytest.mark.parametrize(
+    ("title", "waits"),
+    [("postgres: logger ", False), ("postgres: main: logger ", False), ("postgres: ", True)],
+)
+def test_the_servers_log_writer_is_not_waited_for(
+    monitor: ControlConnection, postmaster: int, monkeypatch: pytest.MonkeyPatch, title: str, waits: bool
+) -> None:
+    """pg_stat_activity lists each process of the server but this one."""
+    with psutil.Popen([title], executable="/bin/cat", stdin=subprocess.PIPE) as process:
+        children = [*schedstat.children(postmaster), process.pid]
+        monkeypatch.setattr(schedstat, "children", lambda pid: children)
+        try:
+            assert bool(departure.of_backends(monitor.all, [OURS], postmaster, SHORT_S)) is waits
+        finally:
+            process.kill()
 
 
 def test_a_poolers_connection_has_to_be_idle(routes: dict[str, Route], monitor: ControlConnection) -> None:

@@ -28,10 +28,10 @@ class ScriptParser(argparse.ArgumentParser):
         meaning = "seed of the first run; each further run adds 1"
         self.add_argument("--seed", type=int, default=1, help=meaning)
 
-    def add_rivals(self) -> None:
+    def add_rivals(self, default: int = 0) -> None:
         """Load beside what is measured (benchmarks/spinners.py)."""
-        meaning = "processes that each keep a CPU busy meanwhile (0)"
-        self.add_argument("--rivals", type=int, default=0, help=meaning)
+        meaning = f"processes that each keep a CPU busy meanwhile ({default})"
+        self.add_argument("--rivals", type=int, default=default, help=meaning)
 
     def options(self, words: Sequence[str] | None = None) -> argparse.Namespace:
         """Those of the command line, or of these words, with the sizes that were not given."""

@@ -54,7 +54,7 @@ _TWIN = "twin"
 
 def main() -> int:
     options = _options()
-    conditions = {name: getattr(options, name) for name in ("quick", "blocks", "rounds")}
+    conditions = json_lines.conditions(options, "quick", "blocks", "rounds")
     runs = campaign(options, conditions, len(LAYERS) * len(ROUTES), partial(_measured, options))
     found = comparisons(runs)
     print_table(found)

@@ -125,7 +125,8 @@ BESIDE_LOAD = RunsBar(may_be_rarer=True)
 
 def main() -> int:
     options = _options()
-    runs = campaign(options, _conditions(options), _pairs_of_a_run(options), partial(_measured, options))
+    conditions = json_lines.conditions(options, "quick", "suite", "stopping", "rivals", "rounds")
+    runs = campaign(options, conditions, _pairs_of_a_run(options), partial(_measured, options))
     found = comparisons(runs)
     print_table(found)
     if options.stopping or options.rivals:
@@ -262,11 +263,6 @@ def _ending(options: argparse.Namespace) -> dict[str, Any]:
         return {}
     budget_s = QUICK_BUDGET_S if options.quick else limits.BUDGET_S.quick
     return {"precision": limits.PRECISION.quick, "budget_s": budget_s}
-
-
-def _conditions(options: argparse.Namespace) -> dict[str, Any]:
-    """Runs that differ in one of them are not of one campaign."""
-    return {name: getattr(options, name) for name in ("quick", "suite", "stopping", "rivals", "rounds")}
 
 
 def _pairs_of_a_run(options: argparse.Namespace) -> int:

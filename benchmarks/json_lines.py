@@ -6,6 +6,7 @@ measured
 
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -30,6 +31,11 @@ def resumed(
     with closing(measured(lacking)) as measuring:
         for unit, line in zip(units, found, strict=True):
             yield _kept(out, {**unit, **next(measuring)}) if line is None else line
+
+
+def conditions(options: Namespace, *names: str) -> dict[str, Any]:
+    """The options of these names, as fields of units."""
+    return {name: getattr(options, name) for name in names}
 
 
 def read(out: Path | None) -> list[Line]:

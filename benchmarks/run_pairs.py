@@ -196,7 +196,7 @@ def _differences(pairs: Sequence[Pair], rung: str) -> str:
 
 def _campaign(options: argparse.Namespace) -> list[Pair]:
     """The pairs of these seeds, of which those that the file lacks are measured."""
-    conditions = {"quick": options.quick, "rivals": options.rivals}
+    conditions = json_lines.conditions(options, "quick", "rivals")
     units = [{**conditions, "seed": options.seed + at} for at in range(options.pairs)]
     return [Pair.from_json(line) for line in json_lines.resumed(options.out, units, partial(_all, options))]
 

@@ -1,5 +1,6 @@
 """benchmarks.false_alarms: the compared pairs, the definition of an alarm, and the bar."""
 
+import json
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import false_alarms, json_lines
+from benchmarks.block_collector import BlockCollector
 from benchmarks.false_alarms import (
     BESIDE_LOAD,
     FULL,
@@ -23,7 +25,7 @@ from benchmarks.false_alarms import (
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
 from pgperf.core import limits
-from pgperf.core.records import Variant, VariantBlock
+from pgperf.core.records import ENDING, Ending, Plan, Variant, VariantBlock
 from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan, round_order
 from tests.core.builders import slice_record
@@ -228,3 +230,18 @@ def test_a_run_that_is_refused_for_its_time_has_no_comparisons(monkeypatch: pyte
     found = false_alarms.run_of(PLAN, {}, machine, lambda each: each.aa)
     assert "at least 80 s" in found["refused"]
     assert found["comparisons"] == []
+
+
+def test_a_run_is_kept_with_its_end_and_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = Ending(reason="budget", blocks=6, seconds=58.0, budget_s=60.0, precision=0.06, target=0.05)
+
+    def execute(plan: Plan, routes: object, machine: object, collector: BlockCollector) -> Namespace:
+        collector.block_done([block(variant, number) for number in range(6) for variant in plan.variants])
+        return Namespace(plan=plan, environment={ENDING: ending.to_json()})
+
+    monkeypatch.setattr(false_alarms, "execute", execute)
+    machine = false_alarms.RunSettings("build", "false-alarms")
+    found = false_alarms.run_of(PLAN, {}, machine, lambda each: each.aa)
+    assert (found["refused"], found["ended"], found["seconds"]) == ("", "budget", 58.0)
+    assert [row["seed"] for row in found["comparisons"]] == [1] * 12
+    assert json.loads(json.dumps(found)) == found

@@ -2,6 +2,7 @@
 connections.
 
     python -m benchmarks.connection_cost_vs_pgbench [--quick] [--rounds N] [--slot-s N] [--only CASE]
+        [--out FILE]
 
 Case `connect`: 20 clients connect, run SELECT 1 and close (pgbench: -C), over the direct route
 (login by SCRAM). Operations per second, and the mean time of one connection with its statement. Case
@@ -9,6 +10,7 @@ Case `connect`: 20 clients connect, run SELECT 1 and close (pgbench: -C), over t
 Slices of both layers alternate in random order; no slice begins before the backends of the last one
 have left. The bar for `connect`: each ratio, libpq over pgbench, within 0.95 to 1.05, and the half
 of its interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libpq_vs_pgbench has it.
+`--out` keeps each case under its conditions, and a case that the file has is not measured again.
 """
 
 import argparse
@@ -16,11 +18,14 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks import json_lines
 from benchmarks.options import ScriptParser
 from benchmarks.resident import departing
 from example.stack.stack import Stack
@@ -75,15 +80,17 @@ class Slot:
     connecting_us: float
 
 
+#: The slots of each pair by layer.
+Measured = dict[Pair, dict[str, list[Slot]]]
+
+
 def main() -> int:
     options = _options()
     passed = True
-    with Stack(ROOT / ".stack" / "connection_cost_vs_pgbench", parts=["postgres"], keep=False) as stack:
-        for name in options.only or CASES:
-            case = CASES[name]
-            with departing(stack, case.definition, name) as (groups, departed):
-                measured = _measure(groups, departed, options.rounds, options.slot_s)
-            passed &= _table(name, case, measured)
+    conditions = json_lines.conditions(options, "rounds", "slot_s")
+    units = [{"case": name, **conditions} for name in options.only or CASES]
+    for line in json_lines.resumed(options.out, units, partial(_all, options)):
+        passed &= _table(line["case"], CASES[line["case"]], measured_of(line))
     print(f"verdict: the bars {'hold' if passed else 'do NOT hold'}")
     return 0 if passed else 1
 
@@ -93,15 +100,41 @@ def _options() -> argparse.Namespace:
     parser.add_size("--rounds", "slices of each layer and pair", full=25, quick=7)
     parser.add_argument("--slot-s", type=int, default=4, help="length of a slice in seconds (4)")
     parser.add_argument("--only", choices=CASES, action="append", help="this case alone")
+    parser.add_out()
     return parser.options()
 
 
-def _measure(
-    groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: int, slot_s: int
-) -> dict[Pair, dict[str, list[Slot]]]:
+def _all(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    """The cases, in turn."""
+    with Stack(ROOT / ".stack" / "connection_cost_vs_pgbench", parts=["postgres"], keep=False) as stack:
+        for unit in units:
+            name = unit["case"]
+            with departing(stack, CASES[name].definition, name) as (groups, departed):
+                yield line_of(_measure(groups, departed, options.rounds, options.slot_s))
+
+
+def line_of(measured: Measured) -> dict[str, Any]:
+    """What a campaign's file keeps of a case."""
+    return {
+        "pairs": [
+            {"pair": pair, **{layer: [*map(asdict, slots)] for layer, slots in by_layer.items()}}
+            for pair, by_layer in measured.items()
+        ]
+    }
+
+
+def measured_of(line: json_lines.Line) -> Measured:
+    """The same from the file."""
+    return {
+        tuple(each["pair"]): {layer: [Slot(**slot) for slot in each[layer]] for layer in LAYERS}
+        for each in line["pairs"]
+    }
+
+
+def _measure(groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: int, slot_s: int) -> Measured:
     """The slices of each pair by layer, in the order of the rounds."""
     request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=_LEAD_IN_NS, window_ns=slot_s * 10**9)
-    found: dict[Pair, dict[str, list[Slot]]] = defaultdict(lambda: defaultdict(list))
+    found: Measured = defaultdict(lambda: defaultdict(list))
     for _ in range(rounds):
         for group in _shuffled(groups):
             found[_pair(group.variant)][group.variant.layer].append(_slot(group, armed(group, request)))
@@ -134,7 +167,7 @@ def _pair(variant: Variant) -> Pair:
     return variant.mode, variant.clients
 
 
-def _table(name: str, case: Case, measured: dict[Pair, dict[str, list[Slot]]]) -> bool:
+def _table(name: str, case: Case, measured: Measured) -> bool:
     passed = True
     for (mode, clients), slots in measured.items():
         print(

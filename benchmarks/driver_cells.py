@@ -2,6 +2,7 @@
 tables that it needs.
 """
 
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import psycopg
 
+from benchmarks import json_lines
 from benchmarks.resident import departing, routes_of
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
@@ -63,6 +65,16 @@ class Connected:
 def cells(queries: list[str] | None, drivers: list[str] | None) -> list[Cell]:
     """The chosen cells; None: all."""
     return [Cell(*each) for each in product(queries or WORKS, drivers or MODES)]
+
+
+def units(options: Namespace, *conditions: str) -> list[json_lines.Unit]:
+    """The chosen cells, each under the conditions that these options are."""
+    shared = json_lines.conditions(options, *conditions)
+    return [{**cell._asdict(), **shared} for cell in cells(options.query, options.driver)]
+
+
+def cell_of(unit: json_lines.Unit) -> Cell:
+    return Cell(unit["query"], unit["driver"])
 
 
 def definition_of(benchmark: CatalogBenchmark, cell: Cell) -> Definition:

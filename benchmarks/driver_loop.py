@@ -1,6 +1,7 @@
 """Seven queries through pgperf's clients and through a bare loop of the same driver calls.
 
     python -m benchmarks.driver_loop [--quick] [--pairs N] [--slice-ms N] [--query Q] [--driver D]
+        [--out FILE]
 
 Each cell is a query of the benchmark driver-suite through one driver: its client, and a process of
 its own that only calls the driver (benchmarks/bare_driver_loop.py). Both have one connection, their
@@ -8,7 +9,8 @@ processes the same CPU and their backends another one. They take turns in random
 same number of operations. Tables that a query fills are empty before each turn. The bar: the ratio
 of the times, client over bare loop, is at most 1.02 in each cell; its 95 % interval is printed. The
 ratio of the processes' CPU times is printed beside it, because other load disturbs it less.
-`--quick`: few and short slices, in about three minutes.
+`--quick`: few and short slices, in about three minutes. `--out` keeps each cell under its
+conditions, and cells that the file has are not measured again.
 """
 
 import argparse
@@ -20,23 +22,26 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
 
+from benchmarks import json_lines
 from benchmarks.bare_driver_loop import Work
 from benchmarks.driver_cells import (
     MODES,
     WORKS,
     Cell,
     Connected,
-    cells,
+    cell_of,
     connected,
     create_tables,
     definition_of,
     interval,
     ratio,
+    units,
 )
 from benchmarks.options import ScriptParser
 from benchmarks.resident import routes_of
@@ -84,13 +89,12 @@ class BareLoop:
 def main() -> int:
     options = _options()
     held = []
-    with Stack(ROOT / ".stack" / "driver_loop", parts=["postgres"], keep=False) as stack:
-        create_tables(stack)
-        print(HEADER)
-        for cell in cells(options.query, options.driver):
-            ours, bare = _measured(stack, cell, options.pairs, options.slice_ms)
-            print(row(cell, ours, bare), flush=True)
-            held.append(holds(time_ratio(ours, bare)))
+    print(HEADER)
+    asked = units(options, "pairs", "slice_ms")
+    for line in json_lines.resumed(options.out, asked, partial(_all, options)):
+        ours, bare = ([Taken(*each) for each in line[side]] for side in ("ours", "bare"))
+        print(row(cell_of(line), ours, bare), flush=True)
+        held.append(holds(time_ratio(ours, bare)))
     print(f"verdict: the bar {'holds' if all(held) else 'does NOT hold'} (at most {BAR} in each cell)")
     return 0 if all(held) else 1
 
@@ -101,7 +105,17 @@ def _options() -> argparse.Namespace:
     parser.add_size("--slice-ms", "length of a slice, about", full=200, quick=80)
     parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
     parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
+    parser.add_out()
     return parser.options()
+
+
+def _all(options: argparse.Namespace, asked: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    """The cells, in turn."""
+    with Stack(ROOT / ".stack" / "driver_loop", parts=["postgres"], keep=False) as stack:
+        create_tables(stack)
+        for unit in asked:
+            ours, bare = _measured(stack, cell_of(unit), options.pairs, options.slice_ms)
+            yield {"ours": ours, "bare": bare}
 
 
 def _measured(stack: Stack, cell: Cell, pairs: int, slice_ms: int) -> tuple[list[Taken], list[Taken]]:

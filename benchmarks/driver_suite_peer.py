@@ -1,7 +1,7 @@
 """The original suite's own Python harness beside the benchmark driver-suite-published.
 
     python -m benchmarks.driver_suite_peer --suite DIR [--quick] [--repeats N] [--seconds N]
-        [--loop uvloop|asyncio] [--query Q] [--driver D]
+        [--loop uvloop|asyncio] [--query Q] [--driver D] [--out FILE]
 
 DIR is a clone of the public repository MagicStack/pgbench. Its harness imports more than this
 comparison uses. Install that first: pip install --no-deps aiopg async-timeout py-postgresql uvloop.
@@ -15,6 +15,7 @@ another, empty tables and a checkpoint before, the same warm-up and length. The 
 queries per second, pgperf over the harness, is within 0.9 to 1.1 in each cell, from at least six
 repeats. `--loop asyncio` also takes uvloop from the harness, because pgperf measures asyncio: so it
 removes that difference of the asynchronous drivers. `--quick`: two short repeats, and no bar.
+`--out` keeps each cell under its conditions, and cells that the file has are not measured again.
 
 Autovacuum is off for both, because pgperf's tables have none. Slots of COPY and batch are three
 times as long: the harness starts all 10 operations at once and waits for the last one, and the CPU
@@ -29,24 +30,27 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import json_lines
 from benchmarks.driver_cells import (
     MODES,
     WORKS,
     Cell,
     Connected,
-    cells,
+    cell_of,
     connected,
     create_tables,
     definition_of,
     interval,
     ratio,
+    units,
 )
 from benchmarks.options import ScriptParser
 from benchmarks.resident import routes_of
@@ -139,17 +143,12 @@ class Harness:
 
 def main() -> int:
     options = _options()
-    _check_needs()
-    text = harness_text(harness_of(options.suite).read_text(), options.loop)
     found: dict[Cell, Estimate] = {}
-    with Stack(ROOT / ".stack" / "driver_suite_peer", parts=["postgres"], keep=False) as stack:
-        create_tables(stack)
-        _stop_autovacuum(stack)
-        harness = Harness(options.suite, routes_of(stack)["socket"], text)
-        for cell in cells(options.query, options.driver):
-            ours, theirs = _measured(stack, harness, cell, options)
-            found[cell] = ratio([slot.per_s for slot in ours], [slot.per_s for slot in theirs])
-            print(line(cell, ours, theirs, found[cell]), flush=True)
+    asked = units(options, "loop", "repeats", "seconds", "warm_up")
+    for kept in json_lines.resumed(options.out, asked, partial(_all, options)):
+        cell, ours, theirs = cell_of(kept), _slots(kept["ours"]), _slots(kept["theirs"])
+        found[cell] = ratio([slot.per_s for slot in ours], [slot.per_s for slot in theirs])
+        print(line(cell, ours, theirs, found[cell]), flush=True)
     print("\n" + table(found))
     print(f"\n{verdict(found, options.repeats)}")
     return 0 if all(map(holds, found.values())) or options.repeats < LEAST_REPEATS else 1
@@ -164,6 +163,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the harness's")
     parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
     parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
+    parser.add_out()
     options = parser.options()
     if not harness_of(options.suite).is_file():
         parser.error(f"--suite: {options.suite} has no _python/pgbench_python.py; clone MagicStack/pgbench")
@@ -203,6 +203,23 @@ def slot_of(report: Mapping[str, Any]) -> Slot:
     """What the harness reports, by its own formula: queries over the time to the last worker's end."""
     queries = report["queries"]
     return Slot(queries / report["duration"], report["rows"] / queries if queries else None)
+
+
+def _slots(kept: Sequence[Mapping[str, Any]]) -> list[Slot]:
+    return [Slot(**slot) for slot in kept]
+
+
+def _all(options: argparse.Namespace, asked: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    """The cells, in turn."""
+    _check_needs()
+    text = harness_text(harness_of(options.suite).read_text(), options.loop)
+    with Stack(ROOT / ".stack" / "driver_suite_peer", parts=["postgres"], keep=False) as stack:
+        create_tables(stack)
+        _stop_autovacuum(stack)
+        harness = Harness(options.suite, routes_of(stack)["socket"], text)
+        for unit in asked:
+            ours, theirs = _measured(stack, harness, cell_of(unit), options)
+            yield {"ours": [*map(asdict, ours)], "theirs": [*map(asdict, theirs)]}
 
 
 def _measured(

@@ -1,6 +1,7 @@
 """Rate of false alarms: whole runs that compare every variant with a duplicate of itself.
 
-    python -m benchmarks.false_alarms [--quick] [--suite] [--comparisons 400] [--seed 1] [--out FILE]
+    python -m benchmarks.false_alarms [--quick] [--suite] [--stopping] [--rivals N]
+        [--comparisons 400] [--seed 1] [--out FILE]
 
 Each run measures libpq, psycopg and the Django ORM over four routes (local socket, twice; TCP;
 PgBouncer), and a duplicate of each. These are 12 disjoint pairs, planned, measured and judged like
@@ -11,22 +12,38 @@ a minute; the bar is that chance alone explains the number of alarms.
 `--suite`: three workloads that take turns, of 20 µs to 2 ms, through libpq, psycopg and Django's
 cursor over two routes: 18 pairs in each run. The bar: the 95 % interval of the rate of alarms, with
 the runs as its sample, contains 5 %, and at most 5 % of the runs have a "differs".
+
+`--stopping`: runs end as users have them, when they know the ratios of the layers to ±5 % or after
+60 s, and have as many rounds as fit, up to seven. The bar is that of `--suite`, for 400 comparisons
+or more; fewer are shown but not judged. With `--quick` on half of the routes, for at most 35 s.
+
+`--rivals N`: N processes that spin run beside the whole campaign. Intervals that are too wide are no
+false alarms, so the bar is that of `--stopping` but for the upper end: the lower end of the rate's
+interval is at most 5 %.
+
+`--out` keeps each run by its seed and its conditions, and runs that the file has are not repeated. A
+run that is refused because its blocks cannot fit is kept as refused and has no comparisons. More runs
+follow until there are as many comparisons as asked for, or until most runs were refused.
 """
 
 import argparse
-import json
+import math
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from benchmarks import json_lines
 from benchmarks.block_collector import BlockCollector
 from benchmarks.options import ScriptParser
+from benchmarks.spinners import DAY_S, spinning
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.outcome import DIFFERS
@@ -34,7 +51,18 @@ from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.core.records import Cohort, Definition, Plan, Route, Variant, WorkloadDefinition
+from pgperf.core import limits
+from pgperf.core.exceptions import BudgetTooShort, PgperfError
+from pgperf.core.records import (
+    ENDING,
+    Cohort,
+    Definition,
+    Ending,
+    Plan,
+    Route,
+    Variant,
+    WorkloadDefinition,
+)
 from pgperf.install.c_client import build
 from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
@@ -50,6 +78,10 @@ SUITE = (
     WorkloadDefinition("heavy", "SELECT count(*) FROM generate_series(1, 20000)"),
 )
 SUITE_LAYERS, SUITE_ROUTES = ("libpq", "psycopg", "django_cursor"), ("socket", "tcp")
+#: The fewest comparisons of a campaign with --stopping or --rivals.
+CAMPAIGN = 400
+#: The time of a quick run that stops by itself.
+QUICK_BUDGET_S = 35
 #: The bar of `--quick` fails below this probability of so many alarms.
 _CHANCE = 0.001
 
@@ -72,48 +104,88 @@ class Bar:
 
 @dataclass(frozen=True)
 class RunsBar:
-    """Limits with the runs as the sample."""
+    """Limits with the runs as the sample. `may_be_rarer`: fewer alarms than expected are right too."""
 
     expected: float = 0.05
     runs_that_differ: float = 0.05
+    may_be_rarer: bool = False
 
     def holds(self, found: Sequence[dict[str, Any]]) -> bool:
         runs = by_run(found)
         low, high = rate_of_runs(found)
         differ = sum(count(rows)[1] > 0 for rows in runs)
-        return low <= self.expected <= high and differ <= self.runs_that_differ * len(runs)
+        as_rare = low <= self.expected and (self.may_be_rarer or self.expected <= high)
+        return as_rare and differ <= self.runs_that_differ * len(runs)
 
 
 FULL = Bar((0.03, 0.07), 0.01)
 WIDER = Bar(None, 0.10)
+BESIDE_LOAD = RunsBar(may_be_rarer=True)
 
 
 def main() -> int:
     options = _options()
-    wanted = 1 if options.quick else options.comparisons
-    found: list[dict[str, Any]] = []
-    with Stack(ROOT / ".stack" / "false_alarms", parts=["postgres", "pgbouncer"], keep=False) as stack:
-        routes = stack_routes(stack.env)
-        machine = stack_machine(stack)
-        make_fixture(routes["tcp"])
-        seed = options.seed
-        while len(found) < wanted:
-            found += _compared(_definition(options, seed), routes, machine)
-            print(
-                f"seed {seed}: {len(found)} comparisons, {count(found)[0]} alarms",
-                file=sys.stderr,
-                flush=True,
-            )
-            seed += 1
-    if options.out:
-        Path(options.out).write_text(json.dumps(found))
+    conditions = json_lines.conditions(options, "quick", "suite", "stopping", "rivals", "rounds")
+    runs = campaign(options, conditions, _pairs_of_a_run(options), partial(_measured, options))
+    found = comparisons(runs)
     print_table(found)
-    if options.suite:
+    if options.stopping or options.rivals:
+        print_endings(runs)
+    if isinstance(bar_of(options), RunsBar):
         print_rate_of_runs(found)
-    passed = (WIDER if options.quick else RunsBar() if options.suite else FULL).holds(found)
-    print(f"seeds {options.seed} to {seed - 1}")
+    at_least = CAMPAIGN if options.stopping or options.rivals else 0
+    return judge(options, runs, bar_of(options), at_least)
+
+
+def bar_of(options: argparse.Namespace) -> Bar | RunsBar:
+    if options.quick:
+        return WIDER
+    if options.rivals:
+        return BESIDE_LOAD
+    return RunsBar() if options.suite or options.stopping else FULL
+
+
+def campaign(
+    options: argparse.Namespace,
+    conditions: Mapping[str, Any],
+    pairs: int,
+    measured: Callable[[Sequence[json_lines.Unit]], json_lines.Measuring],
+) -> list[json_lines.Line]:
+    """The runs from the first seed on, from the file or measured, until they have as many comparisons
+    as are wanted. It gives up when most were refused. `pairs`: the comparisons of a run.
+    """
+    runs: list[json_lines.Line] = []
+    while (lacking := _wanted(options) - len(comparisons(runs))) > 0 and not _mostly_refused(runs):
+        first = options.seed + len(runs)
+        units = [{**conditions, "seed": first + at} for at in range(math.ceil(lacking / pairs))]
+        runs += json_lines.resumed(options.out, units, measured)
+    return runs
+
+
+def judge(
+    options: argparse.Namespace, runs: Sequence[json_lines.Line], bar: Bar | RunsBar, at_least: int = 0
+) -> int:
+    """Print the verdict; the exit code. Fewer comparisons than are wanted are not judged."""
+    found, wanted = comparisons(runs), _wanted(options, at_least)
+    print(f"seeds {runs[0]['seed']} to {runs[-1]['seed']}")
+    if len(found) < wanted:
+        print(f"verdict: not judged: {len(found)} comparisons of a campaign of {wanted}")
+        return 1
+    passed = bar.holds(found)
     print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
     return 0 if passed else 1
+
+
+def comparisons(runs: Sequence[json_lines.Line]) -> list[dict[str, Any]]:
+    return [row for run in runs for row in run["comparisons"]]
+
+
+def _wanted(options: argparse.Namespace, at_least: int = 0) -> int:
+    return 1 if options.quick else max(options.comparisons, at_least)
+
+
+def _mostly_refused(runs: Sequence[json_lines.Line]) -> bool:
+    return 2 * sum(bool(run["refused"]) for run in runs) > len(runs)
 
 
 def with_duplicates(plan: Plan) -> Plan:
@@ -155,8 +227,21 @@ def print_rate_of_runs(found: Sequence[dict[str, Any]]) -> None:
     print(f"rate of alarms, clustered by run: {span}; runs with a false differs: {differ} of {len(runs)}")
 
 
+def print_endings(runs: Sequence[json_lines.Line]) -> None:
+    """Why the runs ended, and which were refused."""
+    ended = [run for run in runs if run["ended"]]
+    if ended:
+        counts = ", ".join(f"{why} {many}" for why, many in Counter(run["ended"] for run in ended).items())
+        print(f"ended by: {counts}; {median(run['seconds'] for run in ended):.0f} s in the middle")
+    refused = [run for run in runs if run["refused"]]
+    print(f"refused: {len(refused)} of {len(runs)} runs")
+    for run in refused:
+        print(f"  seed {run['seed']}: {run['refused']}")
+
+
 def _is_alarm(row: dict[str, Any]) -> bool:
-    return not row["low"] <= 1 <= row["high"]
+    """Does it have an interval that excludes 1?"""
+    return row["low"] is not None and not row["low"] <= 1 <= row["high"]
 
 
 def _definition(options: argparse.Namespace, seed: int) -> Definition:
@@ -164,24 +249,59 @@ def _definition(options: argparse.Namespace, seed: int) -> Definition:
     works: tuple[WorkloadDefinition, ...] = SUITE if options.suite else (SITE_BY_DOMAIN,)
     layers = SUITE_LAYERS if options.suite else LAYERS
     routes: tuple[str, ...] = SUITE_ROUTES if options.suite else ROUTES
+    if options.quick and options.stopping:
+        routes = routes[: len(routes) // 2]
     return Definition(
-        "false-alarms", works, layers, routes, blocks=6, rounds=1 if options.quick else options.rounds,
-        lead_in_ms=20, cold_blocks=0, seed=seed,
+        "false-alarms", works, layers, routes, blocks=6, rounds=options.rounds,
+        lead_in_ms=limits.QUICK_LEAD_IN_MS, cold_blocks=0, seed=seed, **_ending(options),
     )  # fmt: skip
 
 
-def _compared(definition: Definition, routes: dict[str, Route], machine: RunSettings) -> list[dict[str, Any]]:
-    """The comparisons of each variant with its duplicate, from the run's summary."""
-    collector = BlockCollector()
-    outcome = execute(
-        with_duplicates(make_plan(definition)),
-        routes,
-        replace(machine, run_id=str(definition.seed)),
-        collector,
-    )
+def _ending(options: argparse.Namespace) -> dict[str, Any]:
+    """What lets a run end by itself, as a quick run of a user."""
+    if not options.stopping:
+        return {}
+    budget_s = QUICK_BUDGET_S if options.quick else limits.BUDGET_S.quick
+    return {"precision": limits.PRECISION.quick, "budget_s": budget_s}
+
+
+def _pairs_of_a_run(options: argparse.Namespace) -> int:
+    plan = with_duplicates(make_plan(_definition(options, options.seed)))
+    return sum(variant.control for variant in plan.variants)
+
+
+def _measured(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    """The runs of these seeds on a stack of their own, beside the rivals."""
+    with Stack(ROOT / ".stack" / "false_alarms", parts=["postgres", "pgbouncer"], keep=False) as stack:
+        routes, machine = stack_routes(stack.env), stack_machine(stack)
+        make_fixture(routes["tcp"])
+        with spinning(options.rivals, DAY_S):
+            for unit in units:
+                plan = with_duplicates(make_plan(_definition(options, unit["seed"])))
+                yield run_of(plan, routes, machine, lambda each: each.aa)
+
+
+def run_of(
+    plan: Plan,
+    routes: dict[str, Route],
+    machine: RunSettings,
+    is_wanted: Callable[[VariantComparison], bool],
+) -> dict[str, Any]:
+    """One run: those of its comparisons that are wanted, and how it ended or why it was refused."""
+    what, collector = plan.definition, BlockCollector()
+    try:
+        outcome = execute(plan, routes, replace(machine, run_id=str(what.seed)), collector)
+    except BudgetTooShort as refusal:
+        return {"refused": str(refusal), "ended": "", "seconds": None, "comparisons": []}
     check_placement(outcome.plan.variants)
-    summary = summarise(definition, outcome.plan.variants, collector.blocks, django_driver())
-    return [judged(each, definition.seed) for each in summary["comparisons"] if each.aa]
+    summary = summarise(what, outcome.plan.variants, collector.blocks, django_driver())
+    ending = Ending.from_json(outcome.environment.get(ENDING))
+    return {
+        "refused": "",
+        "ended": ending.reason if ending else "",
+        "seconds": ending.seconds if ending else None,
+        "comparisons": [judged(each, what.seed) for each in summary["comparisons"] if is_wanted(each)],
+    }
 
 
 def judged(comparison: VariantComparison, seed: int) -> dict[str, Any]:
@@ -233,6 +353,9 @@ def print_table(found: Sequence[dict[str, Any]]) -> None:
 
     Half-widths are those of the ratios' intervals.
     """
+    if not found:
+        print("no comparisons\n")
+        return
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in found:
         groups[row["layer"]].append(row)
@@ -255,22 +378,37 @@ def print_table(found: Sequence[dict[str, Any]]) -> None:
 def _row(name: str, rows: Sequence[dict[str, Any]]) -> str:
     alarms, differs = count(rows)
     rate = stats.binomtest(alarms, len(rows)).proportion_ci(method="exact")  # Clopper-Pearson
-    widths = np.quantile([(row["high"] - row["low"]) / 2 for row in rows], (0.1, 0.5, 0.9, 1))
+    known = [(row["high"] - row["low"]) / 2 for row in rows if row["low"] is not None]
+    widths = (
+        [in_percent(width, 1) for width in np.quantile(known, (0.1, 0.5, 0.9, 1))] if known else ["–"] * 4
+    )
     share = f"{alarms} ({in_percent(alarms / len(rows), 1)})"
     range_ = f"{in_percent(rate.low, 1)} to {in_percent(rate.high, 1)}"
-    cells = [name, len(rows), share, range_, differs, *(in_percent(width, 1) for width in widths)]
+    cells = [name, len(rows), share, range_, differs, *widths]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
     parser.add_argument("--suite", action="store_true", help="three workloads that take turns")
-    parser.add_argument("--comparisons", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=3, help="rounds in each of the six blocks of a run (3)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first run; each further run adds 1")
-    parser.add_argument("--out", help="write all comparisons to this file, as JSON")
-    return parser.options()
+    parser.add_argument("--stopping", action="store_true", help="runs end by themselves, as users have them")
+    parser.add_argument("--comparisons", type=int, default=CAMPAIGN)
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        help="rounds in each of the six blocks of a run (3; quick: 1; with --stopping at most 7)",
+    )
+    parser.add_rivals()
+    parser.add_seed()
+    parser.add_out()
+    options = parser.options()
+    if options.rounds is None:
+        options.rounds = limits.ROUNDS.quick if options.stopping else 1 if options.quick else 3
+    return options
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except PgperfError as error:
+        sys.exit(f"verdict: cannot measure: {error}")

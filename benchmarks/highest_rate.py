@@ -1,24 +1,27 @@
 """Searches for the highest rate, ten on a quiet server and one beside load.
 
     python -m benchmarks.highest_rate [--quick] [--searches 10] [--limit-ms 10] [--clients 4]
+        [--out FILE]
 
 Each search is a run of its own: libpq in C over the local socket, clients and server on CPUs of their
 own, six blocks of eight rounds. Then one more runs beside processes that keep all CPUs busy. The
 bars: each of the ten finds a rate; the intervals of every two contain a common rate; the highest rate
 is at most what the closed loop reaches; beside load there is a reason instead of a number. Rates in
 operations/s drift with the machine, so the shares of the closed loop are printed too. `--quick`: two
-searches of three blocks of two rounds, under a minute, of which the pair may miss.
+searches of three blocks of two rounds, under a minute, of which the pair may miss. `--out` keeps each
+search under its conditions, and those that the file has are not repeated.
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
+from benchmarks import json_lines
 from benchmarks.block_collector import BlockCollector
 from benchmarks.options import ScriptParser
 from benchmarks.resident import routes_of
@@ -41,14 +44,8 @@ _AT_MOST = 1.02
 
 def main() -> int:
     options = _options()
-    what = _definition(options)
-    with Stack(ROOT / ".stack" / "highest_rate", parts=["postgres"], keep=False) as stack:
-        searches = [_search(stack, what, number) for number in range(options.searches)]
-        with spinning(2 * len(os.sched_getaffinity(0))):
-            beside_load = _search(stack, replace(what, rounds=2), options.searches)
-    if options.out:
-        found = [each.to_json() for each in (*searches, beside_load)]
-        Path(options.out).write_text(json.dumps(found, indent=1))
+    lines = json_lines.resumed(options.out, _units(options), partial(_all, options))
+    *searches, beside_load = [RateSearch.from_json(line["found"]) for line in lines]
     for number, each in enumerate(searches, 1):
         _print(f"search {number}", each)
     _print("beside load", beside_load)
@@ -64,8 +61,25 @@ def _options() -> argparse.Namespace:
     parser.add_size("--rounds", "rounds of each block", full=8, quick=2)
     parser.add_argument("--limit-ms", type=float, default=10.0, help="of the 99th percentile (10)")
     parser.add_argument("--clients", type=int, default=4, help="connections of each search (4)")
-    parser.add_argument("--out", help="write the JSON of all searches to this file")
+    parser.add_out()
     return parser.options()
+
+
+def _units(options: argparse.Namespace) -> list[json_lines.Unit]:
+    """The searches on the quiet server, and the one beside load."""
+    conditions = json_lines.conditions(options, "blocks", "rounds", "limit_ms", "clients")
+    numbers = range(options.searches + 1)
+    return [{"search": at, "beside_load": at == options.searches, **conditions} for at in numbers]
+
+
+def _all(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    what = _definition(options)
+    with Stack(ROOT / ".stack" / "highest_rate", parts=["postgres"], keep=False) as stack:
+        for unit in units:
+            is_loaded = unit["beside_load"]
+            with spinning(2 * len(os.sched_getaffinity(0)) if is_loaded else 0):
+                found = _search(stack, replace(what, rounds=2) if is_loaded else what, unit["search"])
+            yield {"found": found.to_json()}
 
 
 def _definition(options: argparse.Namespace) -> Definition:

@@ -1,6 +1,7 @@
 """The layer http against ab and wrk: the same page, the same connections, in turn.
 
     python -m benchmarks.http_vs_ab [--quick] [--rounds N] [--slot-s N] [--only CASE] [--step STEP]
+        [--out FILE]
 
 Case `kept`: connections that stay open, against `wrk`, which speaks HTTP/1.1 with keep-alive as the
 layer does. Case `new`: a connection for each request, against `ab`, which closes each one (HTTP/1.0).
@@ -12,7 +13,8 @@ The bar: requests per second of the layer over the other's within 0.95 to 1.05, 
 10 ms, without a failed request. ab and wrk themselves differ by 0.2 ms a request, so a shorter page
 says nothing: the script tells and fails. The table also shows the CPU time that each generator takes
 for a request, and how busy its CPU is: at 90 % or more the generator is the limit, and the row says
-so.
+so. `--out` keeps each case and number of connections, and those that the file has are not measured
+again.
 """
 
 import argparse
@@ -24,12 +26,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import web_clients
+from benchmarks import json_lines, web_clients
 from benchmarks.options import ScriptParser
 from example.stack import certificates
 from example.stack.stack import SERVERS, Stack
@@ -88,17 +92,13 @@ class Slot:
 
 def main() -> int:
     options = _options()
-    names = options.only or list(CASES)
-    _check_tools(names)
-    generator, others = web_clients.processors()
+    conditions = json_lines.conditions(options, "step", "rounds", "slot_s")
+    asked = product(options.only or CASES, CONNECTIONS)
+    units = [{"case": name, "connections": connections, **conditions} for name, connections in asked]
     passed = True
-    with Stack(ROOT / ".stack" / "http_vs_ab", [*SERVERS, options.step], keep=False) as stack:
-        web_clients.place(stack.running, others)
-        for name in names:
-            for connections in CONNECTIONS:
-                with _clients(stack, options.step, CASES[name], connections, generator) as group:
-                    measured = _measure(group, _url(stack, options.step), CASES[name], options, generator)
-                passed &= _table(name, CASES[name], connections, measured)
+    for line in json_lines.resumed(options.out, units, partial(_all, options)):
+        measured = {name: [Slot(**slot) for slot in slots] for name, slots in line["slots"].items()}
+        passed &= _table(line["case"], CASES[line["case"]], line["connections"], measured)
     print(f"verdict: the bars {'hold' if passed else 'do NOT hold'}")
     return 0 if passed else 1
 
@@ -109,7 +109,21 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--slot-s", type=int, default=4, help="length of a slot in seconds (4)")
     parser.add_argument("--only", choices=CASES, action="append", help="this case alone")
     parser.add_argument("--step", choices=STEPS, default="web_nginx", help="the web servers (web_nginx)")
+    parser.add_out()
     return parser.options()
+
+
+def _all(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    """The slots of each case and number of connections, by generator."""
+    _check_tools({unit["case"] for unit in units})
+    generator, others = web_clients.processors()
+    with Stack(ROOT / ".stack" / "http_vs_ab", [*SERVERS, options.step], keep=False) as stack:
+        web_clients.place(stack.running, others)
+        for unit in units:
+            case = CASES[unit["case"]]
+            with _clients(stack, options.step, case, unit["connections"], generator) as group:
+                measured = _measure(group, _url(stack, options.step), case, options, generator)
+            yield {"slots": {name: [*map(asdict, slots)] for name, slots in measured.items()}}
 
 
 def _check_tools(names: Collection[str]) -> None:

@@ -1,12 +1,44 @@
-"""A campaign's file: one JSON object a line, appended after each run, so that a campaign resumes."""
+"""A campaign's file: one JSON object a line, appended after each run, so that a campaign resumes.
+
+resumed(file, units, measured) -> the line of each unit, of which those that the file lacks are
+measured
+"""
 
 import json
-from collections.abc import Mapping
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+Line = dict[str, Any]
+#: The fields that tell a line from all others: its conditions, and its seed or name.
+Unit = Mapping[str, Any]
+#: The other fields of units, in their order, as they are measured.
+Measuring = Generator[Mapping[str, Any], None, None]
 
-def read(out: Path | None) -> list[dict[str, Any]]:
+
+def resumed(
+    out: Path | None, units: Sequence[Unit], measured: Callable[[Sequence[Unit]], Measuring]
+) -> Iterator[Line]:
+    """The line of each unit, in their order: from the file, else measured, and kept as soon as it is
+    known. `measured` begins only if a unit is lacking, and ends with the last one.
+    """
+    lines = read(out)
+    found = [next((line for line in lines if unit.items() <= line.items()), None) for unit in units]
+    lacking = [unit for unit, line in zip(units, found, strict=True) if line is None]
+    with closing(measured(lacking)) as measuring:
+        for unit, line in zip(units, found, strict=True):
+            yield _kept(out, {**unit, **next(measuring)}) if line is None else line
+
+
+def conditions(options: Namespace, *names: str) -> dict[str, Any]:
+    """The options of these names, as fields of units."""
+    return {name: getattr(options, name) for name in names}
+
+
+def read(out: Path | None) -> list[Line]:
     """The objects of the file, none if there is no file. A last line without its end, which a script
     leaves that is killed while it writes, is removed.
     """
@@ -24,3 +56,11 @@ def append(out: Path | None, run: Mapping[str, Any]) -> None:
     if out:
         with out.open("a") as file:
             file.write(json.dumps(run) + "\n")
+
+
+def _kept(out: Path | None, line: Line) -> Line:
+    """The line as the file has it. Its plain fields are shown."""
+    append(out, line)
+    shown = (f"{name} {value}" for name, value in line.items() if not isinstance(value, dict | list | tuple))
+    print("measured:", ", ".join(shown), file=sys.stderr, flush=True)
+    return dict(json.loads(json.dumps(line)))

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class ScriptParser(argparse.ArgumentParser):
@@ -17,6 +18,20 @@ class ScriptParser(argparse.ArgumentParser):
         """A whole number whose default is smaller in a quick run."""
         action = self.add_argument(option, type=int, help=f"{meaning} ({full}; quick: {quick})")
         self._sizes[action.dest] = (full, quick)
+
+    def add_out(self) -> None:
+        """The file of a campaign (benchmarks/json_lines.py)."""
+        meaning = "keep the results in this file, one JSON object a line, and go on after those that it has"
+        self.add_argument("--out", type=Path, help=meaning)
+
+    def add_seed(self) -> None:
+        meaning = "seed of the first run; each further run adds 1"
+        self.add_argument("--seed", type=int, default=1, help=meaning)
+
+    def add_rivals(self, default: int = 0) -> None:
+        """Load beside what is measured (benchmarks/spinners.py)."""
+        meaning = f"processes that each keep a CPU busy meanwhile ({default})"
+        self.add_argument("--rivals", type=int, default=default, help=meaning)
 
     def options(self, words: Sequence[str] | None = None) -> argparse.Namespace:
         """Those of the command line, or of these words, with the sizes that were not given."""

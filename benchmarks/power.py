@@ -22,6 +22,7 @@ import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -105,7 +106,7 @@ def main() -> int:
     options = _options()
     chosen = QUICK if options.quick else DIFFERENCES[options.planted]
     seeds = range(options.seed, options.seed + options.runs)
-    results = _campaign(chosen, seeds, Path(options.out) if options.out else None)
+    results = _campaign(chosen, seeds, options.out)
     print("\n".join(lines(chosen, results)))
     if not options.quick and len(results) < CAMPAIGN:
         print(f"verdict: not judged: {len(results)} runs of a campaign of {CAMPAIGN}")
@@ -125,12 +126,6 @@ def is_as_planted(chosen: Planted, results: Sequence[Result]) -> bool:
     """Was the difference there, by the clients' clocks?"""
     true = [result.true for result in results if result.true is not None]
     return bool(true) and abs(median(true) / chosen.share - 1) <= _NEAR
-
-
-def kept(out: Path | None, chosen: Planted) -> dict[int, Result]:
-    """The runs of the file with that planted difference, by seed."""
-    results = [Result(**line) for line in json_lines.read(out)]
-    return {result.seed: result for result in results if result.planted == chosen.percent}
 
 
 def lines(chosen: Planted, results: Sequence[Result]) -> Iterator[str]:
@@ -176,15 +171,15 @@ def _middle(values: Sequence[float | None], decimals: int = 1) -> str:
 
 def _campaign(chosen: Planted, seeds: range, out: Path | None) -> list[Result]:
     """The results of these seeds, of which those that the file lacks are measured."""
-    found = kept(out, chosen)
-    if lacking := [seed for seed in seeds if seed not in found]:
-        with Stack(ROOT / ".stack" / "power", parts=["postgres", "pgbouncer"], keep=False) as stack:
-            routes, machine = stack_routes(stack.env), stack_machine(stack)
-            for seed in lacking:
-                found[seed] = _measured(chosen, seed, routes, machine)
-                json_lines.append(out, asdict(found[seed]))
-                print(found[seed], file=sys.stderr, flush=True)
-    return [found[seed] for seed in seeds]
+    units = [{"planted": chosen.percent, "seed": seed} for seed in seeds]
+    return [Result(**line) for line in json_lines.resumed(out, units, partial(_results, chosen))]
+
+
+def _results(chosen: Planted, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    with Stack(ROOT / ".stack" / "power", parts=["postgres", "pgbouncer"], keep=False) as stack:
+        routes, machine = stack_routes(stack.env), stack_machine(stack)
+        for unit in units:
+            yield asdict(_measured(chosen, unit["seed"], routes, machine))
 
 
 def _measured(chosen: Planted, seed: int, routes: Mapping[str, Route], machine: RunSettings) -> Result:
@@ -256,8 +251,8 @@ def _options() -> argparse.Namespace:
         "--planted", type=int, choices=[*DIFFERENCES], default=5, help="the difference in %% (5; quick: 25)"
     )
     parser.add_size("--runs", "runs, each with a seed of its own", full=CAMPAIGN, quick=1)
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first run; each further run adds 1")
-    parser.add_argument("--out", help="keep the runs in this file, and go on after those that it has")
+    parser.add_seed()
+    parser.add_out()
     return parser.options()
 
 

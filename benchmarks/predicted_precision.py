@@ -6,7 +6,7 @@ Each run is one of `orm-overhead --quick`, right after a look at the machine. Th
 chooses its target (none: the time ends it; ±5 %; ±2 %) and how many rivals use the CPUs from
 before the look to the end of the run; runs of one load come in threes. The rivals calculate in
 bursts of up to 20 ms, half of the time. `--out` keeps one JSON object a line for each seed, and
-seeds that the file has are not run again.
+seeds that the file has are not run again. Those of `--quick` are no part of a campaign.
 
 The bar: in nine of ten runs, reached over predicted half-width lies within 0.67 to 1.5. A run that
 has no prediction or reaches no precision counts as outside. `--quick`: two runs of two layers on
@@ -14,7 +14,6 @@ one route, in which one may be outside.
 """
 
 import argparse
-import json
 import math
 import random
 import subprocess
@@ -22,10 +21,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from functools import partial
 from statistics import median
 from typing import Any
 
+from benchmarks import json_lines
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from benchmarks.options import ScriptParser
 from example.stack.stack import Stack
@@ -102,16 +102,9 @@ class Reached:
 
 def main() -> int:
     options = _options()
-    out = Path(options.out) if options.out else None
-    found = kept(out)
-    seeds = range(options.seed, options.seed + options.runs)
-    with Stack(ROOT / ".stack" / "predicted-precision", keep=False) as stack:
-        manage(stack.env, "set_up_site")
-        for seed in seeds:
-            if seed not in found:
-                found[seed] = _measured(Case.of(seed), stack.env, options.quick)
-                _keep(found[seed], out)
-    runs = [found[seed] for seed in seeds]
+    units = [{"seed": seed} for seed in range(options.seed, options.seed + options.runs)]
+    out = None if options.quick else options.out
+    runs = [Reached(**line) for line in json_lines.resumed(out, units, partial(_all, options.quick))]
     print("\n".join(lines(runs)))
     held = holds(runs, QUICK_SHARE if options.quick else SHARE)
     print("verdict: " + ("the bar holds" if held else "the bar does NOT hold"))
@@ -120,14 +113,6 @@ def main() -> int:
 
 def holds(runs: Sequence[Reached], share: float) -> bool:
     return bool(runs) and sum(run.is_inside for run in runs) >= share * len(runs)
-
-
-def kept(out: Path | None) -> dict[int, Reached]:
-    """The runs that the file has, by seed."""
-    if out is None or not out.exists():
-        return {}
-    runs = [Reached(**json.loads(line)) for line in out.read_text().splitlines()]
-    return {run.seed: run for run in runs}
 
 
 def lines(runs: Sequence[Reached]) -> Iterator[str]:
@@ -151,6 +136,13 @@ def _width(precision: float | None, seconds: float | None) -> str:
     return "unknown" if precision is None else f"±{in_percent(precision, 1)} in {seconds or 0:.0f} s"
 
 
+def _all(quick: bool, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    with Stack(ROOT / ".stack" / "predicted-precision", keep=False) as stack:
+        manage(stack.env, "set_up_site")
+        for unit in units:
+            yield asdict(_measured(Case.of(unit["seed"]), stack.env, quick))
+
+
 def _measured(case: Case, stack_env: dict[str, str], quick: bool) -> Reached:
     words = _SHORT if quick else (f"--budget-s={BUDGET_S}",)
     with _rivals(case.rivals):
@@ -170,19 +162,11 @@ def _rivals(count: int) -> Iterator[None]:
             each.wait()
 
 
-def _keep(run: Reached, out: Path | None) -> None:
-    line = json.dumps(asdict(run))
-    print(line, file=sys.stderr, flush=True)
-    if out:
-        with out.open("a") as file:
-            file.write(line + "\n")
-
-
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
     parser.add_size("--runs", "runs, each with a seed of its own", full=30, quick=2)
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first run; each further run adds 1")
-    parser.add_argument("--out", help="keep the runs in this file, and go on after those that it has")
+    parser.add_seed()
+    parser.add_out()
     return parser.options()
 
 

@@ -27,10 +27,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from itertools import product
-from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
 from benchmarks import json_lines
 from benchmarks.example_site import ROOT, manage, try_benchmark
@@ -114,9 +114,6 @@ class Pair:
     @property
     def ratio(self) -> float:
         return self.stopped_s / self.fixed_s if self.ended == PRECISION else math.inf
-
-
-R = TypeVar("R", Promise, Pair)
 
 
 def main() -> int:
@@ -213,31 +210,27 @@ def pair_lines(pairs: Sequence[Pair]) -> Iterator[str]:
     yield f"median of the ratios: {median(pair.ratio for pair in pairs):.2f}"
 
 
-def kept(out: Path | None) -> tuple[dict[int, Promise], dict[int, Pair]]:
-    """The runs and the pairs of the file, by seed. Those of `--quick` are no part of a campaign."""
-    rows = json_lines.read(out)
-    promises = [Promise(**row) for row in rows if row["part"] == "promise"]
-    pairs = [Pair(**row) for row in rows if row["part"] == "pair"]
-    return {each.seed: each for each in promises}, {each.seed: each for each in pairs}
-
-
 def _campaign(
     options: argparse.Namespace, seeds: range, pair_seeds: range
 ) -> tuple[list[Promise], list[Pair]]:
-    """The runs and pairs of these seeds, of which those that the file lacks are measured."""
-    out = Path(options.out) if options.out and not options.quick else None
-    promises, pairs = kept(out)
-    cases = [_case(seed, options.quick) for seed in seeds if seed not in promises]
-    lacking = [seed for seed in pair_seeds if seed not in pairs]
-    if cases or lacking:
-        with Stack(ROOT / ".stack" / "promised-time", keep=False) as stack:
-            manage(stack.env, "set_up_site")
-            manage(stack.env, "shell", "-c", f"{_SITE}site.set_up()")
-            for case in cases:
-                promises[case.seed] = _keep(_promise(case, stack.env), out)
-            for seed in lacking:
-                pairs[seed] = _keep(_pair(seed, stack.env), out)
-    return [promises[seed] for seed in seeds], [pairs[seed] for seed in pair_seeds]
+    """The runs and pairs of these seeds, of which those that the file lacks are measured. Those of
+    `--quick` are no part of a campaign.
+    """
+    units = [{"part": "promise", "seed": seed} for seed in seeds]
+    units += [{"part": "pair", "seed": seed} for seed in pair_seeds]
+    out = None if options.quick else options.out
+    lines = [*json_lines.resumed(out, units, partial(_measured, options.quick))]
+    promises = [Promise(**line) for line in lines if line["part"] == "promise"]
+    return promises, [Pair(**line) for line in lines if line["part"] == "pair"]
+
+
+def _measured(quick: bool, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    with Stack(ROOT / ".stack" / "promised-time", keep=False) as stack:
+        manage(stack.env, "set_up_site")
+        manage(stack.env, "shell", "-c", f"{_SITE}site.set_up()")
+        for unit in units:
+            seed, is_pair = unit["seed"], unit["part"] == "pair"
+            yield asdict(_pair(seed, stack.env) if is_pair else _promise(_case(seed, quick), stack.env))
 
 
 def _case(seed: int, quick: bool) -> Case:
@@ -269,20 +262,14 @@ def pair_of(seed: int, stopped: dict[str, Any], fixed: dict[str, Any]) -> Pair:
     return Pair(seed, took_s(stopped), took_s(fixed), _reason(stopped), ending.precision if ending else None)
 
 
-def _keep(run: R, out: Path | None) -> R:
-    json_lines.append(out, asdict(run))
-    print(run, file=sys.stderr, flush=True)
-    return run
-
-
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
     parser.add_size("--runs", "runs with a promise, each with a seed of its own", full=CAMPAIGN_RUNS, quick=1)
     parser.add_size(
         "--pairs", "pairs of a run that stops and one that does not", full=CAMPAIGN_PAIRS, quick=0
     )
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first run; each further run adds 1")
-    parser.add_argument("--out", help="keep the runs in this file, and go on after those that it has")
+    parser.add_seed()
+    parser.add_out()
     return parser.options()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from benchmarks.options import ScriptParser
+from benchmarks.spinners import DAY_S, spinning
 from example.stack.stack import SERVERS, Stack
 
 CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "unknown"
@@ -35,19 +36,21 @@ class Judgement:
 
 
 def options_of(doc: str | None, wanted: Wanted) -> argparse.Namespace:
-    """The options of a script: a file for each run, --keep and --quick. Without any file, the script
-    measures all runs itself.
+    """The options of a script: a file for each run, --keep, --rivals and --quick. Without any file,
+    the script measures all runs itself.
     """
     parser = ScriptParser(doc)
     for name, (words, _quick) in wanted.items():
         parser.add_argument(f"--{name}", metavar="RUN.json", type=Path, help=f"a run of {' '.join(words)}")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="write the runs to files in DIR")
+    parser.add_rivals()
     options = parser.options()
     given = [name for name in wanted if getattr(options, name)]
     if given and len(given) < len(wanted):
         parser.error(f"give all of {', '.join(f'--{name}' for name in wanted)}, or none")
-    if given and options.keep:
-        parser.error("--keep is for runs that are measured; leave it out with files")
+    for name in ("keep", "rivals"):
+        if given and getattr(options, name):
+            parser.error(f"--{name} is for runs that are measured; leave it out with files")
     return options
 
 
@@ -55,7 +58,7 @@ def runs(
     script: str, options: argparse.Namespace, wanted: Wanted, parts: Sequence[str] = SERVERS
 ) -> list[Run]:
     """The runs in the order of `wanted`, from their files, or measured on a separate stack of these
-    parts.
+    parts, beside the rivals.
     """
     files = [getattr(options, name) for name in wanted]
     if all(files):
@@ -63,10 +66,11 @@ def runs(
     with Stack(ROOT / ".stack" / script, parts, keep=False) as stack:
         manage(stack.env, "set_up_site")
         manage(stack.env, "pgperf", "build")
-        return [
-            _measured(stack, quick if options.quick else full, options.keep, f"{script}-{name}.json")
-            for name, (full, quick) in wanted.items()
-        ]
+        with spinning(options.rivals, DAY_S):
+            return [
+                _measured(stack, quick if options.quick else full, options, f"{script}-{name}")
+                for name, (full, quick) in wanted.items()
+            ]
 
 
 def _read(path: Path) -> Run:
@@ -80,14 +84,20 @@ def _read(path: Path) -> Run:
     return found
 
 
-def _measured(stack: Stack, words: Sequence[str], folder: Path | None, name: str) -> Run:
+def _measured(stack: Stack, words: Sequence[str], options: argparse.Namespace, name: str) -> Run:
     print(f"measuring: pgperf run {' '.join(words)}", file=sys.stderr, flush=True)
     run = run_benchmark(stack.env, *words, control=stack.control)
-    if folder:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps(run, indent=1) + "\n")
-        print(f"kept: {folder / name}", file=sys.stderr, flush=True)
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        path = options.keep / file_name(name, options.rivals)
+        path.write_text(json.dumps(run, indent=1) + "\n")
+        print(f"kept: {path}", file=sys.stderr, flush=True)
     return run
+
+
+def file_name(name: str, rivals: int) -> str:
+    """Of a run that is kept. One beside load does not replace that of the quiet machine."""
+    return f"{name}-beside-{rivals}.json" if rivals else f"{name}.json"
 
 
 def ended(lacking: Sequence[str], words: Sequence[str], whose: str, *, quick: bool) -> int:

@@ -1,17 +1,18 @@
 """The published results of 2010 beside those measured here: table, phases, cases with several
 clients.
 
-    python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--keep DIR] [--quick]
+    python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--keep DIR] [--rivals N]
+        [--quick]
 
 The two runs are those of `pgperf run published-a --json` and `pgperf run eight-clients --json`.
-Without files, the script runs both on a separate stack; `--keep` writes them to files. It prints
-Markdown: the author's figures beside ours, and an answer to each of his five conclusions, with the
-evidence. The answers follow
-from the runs' comparisons, CPU accounts and verdicts by the rules in this file; they were written
-before the first run and made stricter since. Disturbed or uncertain results give the answer
-unknown. The bar: all of his configurations and cases are measured, and every answer is confirmed,
-refuted or qualified. `--quick`: the cases of up to 8 clients, with short measurements; the bar does
-not require answers. docs/published-results.md has the figures of a full run.
+Without files, the script runs both on a separate stack; `--keep` writes them to files, and `--rivals`
+lets N processes spin beside them. It prints Markdown: the author's figures beside ours, and an answer
+to each of his five conclusions, with the evidence. The answers follow from the runs' comparisons, CPU
+accounts and verdicts by the rules in this file; they were written before the first run and made
+stricter since. Disturbed or uncertain results give the answer unknown. The bar: all of his
+configurations and cases are measured, and every answer is confirmed, refuted or qualified. `--quick`:
+the cases of up to 8 clients, with short measurements; the bar does not require answers.
+docs/published-results.md has the figures of a full run.
 """
 
 import sys

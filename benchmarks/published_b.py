@@ -1,6 +1,6 @@
 """A Django site made faster step by step (Jodal): the published table beside the one measured here.
 
-    python -m benchmarks.published_b [--steps RUN.json] [--keep DIR] [--quick]
+    python -m benchmarks.published_b [--steps RUN.json] [--keep DIR] [--rivals N] [--quick]
 
 The run is the example site's `site-steps`: 20 clients, a new connection for each request, on this
 machine and at 45 ms of simulated distance, as published. Without a file, the script serves all steps

@@ -1,6 +1,7 @@
 """What a connection pooler saves (Cybertec): the published table beside the one measured here.
 
-    python -m benchmarks.published_c [--trust RUN.json --scram RUN.json] [--keep DIR] [--quick]
+    python -m benchmarks.published_c [--trust RUN.json --scram RUN.json]
+        [--keep DIR] [--rivals N] [--quick]
 
 The two runs are those of the catalog's `connection-cost`, by pgbench and libpq: over the routes
 tcp_trust and pgbouncer_trust, which have the published authentication, and over tcp and pgbouncer.

@@ -1,6 +1,7 @@
 """psycopg2 and psycopg 3 (Timescale): the published tables beside those measured here.
 
-    python -m benchmarks.published_d [--published RUN.json --fair RUN.json] [--keep DIR] [--quick]
+    python -m benchmarks.published_d [--published RUN.json --fair RUN.json]
+        [--keep DIR] [--rivals N] [--quick]
 
 The two runs are those of the catalog's `driver-suite-published`, under the conditions of the
 published suite, and `driver-suite`, under the same conditions for every driver. Without files, the

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _MOST_S = 3600
+#: For a load beside a whole campaign.
+DAY_S = 24 * 3600
 #: Also ends by itself: after the time, or when the script that started it has died.
 _SPIN = """
 import os, sys, time

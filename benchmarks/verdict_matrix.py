@@ -180,7 +180,7 @@ def main() -> int:
     with _site() as site:
         if options.truth:
             return _print_truths(cells, site)
-        answers, impossible = _answered(cells, site, Path(options.out) if options.out else None)
+        answers, impossible = _answered(cells, site, options.out)
     bar = QUICK_BAR if options.quick else BAR
     print("\n".join(lines(answers, bar, impossible)))
     passed = holds(answers, bar)
@@ -366,7 +366,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--truth", action="store_true", help="measure the right words without pgperf, and no verdicts"
     )
-    parser.add_argument("--out", help="keep the answers in this file, and go on after those that it has")
+    parser.add_out()
     return parser.options()
 
 

@@ -1,6 +1,9 @@
 """benchmarks.json_lines: a campaign's file is read again, also after a kill."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from benchmarks import json_lines
 
@@ -20,3 +23,62 @@ def test_half_a_line_of_a_killed_script_is_dropped(tmp_path: Path) -> None:
     assert json_lines.read(out) == [{"seed": 1}]
     json_lines.append(out, {"seed": 2})
     assert json_lines.read(out) == [{"seed": 1}, {"seed": 2}]
+
+
+class Runs:
+    """Measures units; `ends` counts how often that ended."""
+
+    def __init__(self) -> None:
+        self.measured: list[json_lines.Unit] = []
+        self.ends = 0
+
+    def __call__(self, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+        try:
+            for unit in units:
+                if unit["seed"] == 13:
+                    raise KeyboardInterrupt
+                self.measured.append(unit)
+                yield {"us": (1.5, 10 * unit["seed"])}
+        finally:
+            self.ends += 1
+
+
+def units(*seeds: int, rivals: int = 0) -> list[json_lines.Unit]:
+    return [{"rivals": rivals, "seed": seed} for seed in seeds]
+
+
+def test_only_the_units_that_the_file_lacks_are_measured(tmp_path: Path) -> None:
+    out, runs = tmp_path / "runs.jsonl", Runs()
+    first = [*json_lines.resumed(out, units(2), runs)]
+    assert first == json_lines.read(out) == [{"rivals": 0, "seed": 2, "us": [1.5, 20]}]
+    again = [*json_lines.resumed(out, units(1, 2, 3), runs)]
+    assert [line["seed"] for line in again] == [1, 2, 3]
+    assert runs.measured == units(2, 1, 3)
+    assert runs.ends == 2
+
+
+def test_a_file_with_all_units_starts_nothing(tmp_path: Path) -> None:
+    out, runs = tmp_path / "runs.jsonl", Runs()
+    lines = [*json_lines.resumed(out, units(1, 2), runs)]
+    assert [*json_lines.resumed(out, units(1, 2), runs)] == lines
+    assert runs.ends == 1
+
+
+def test_units_of_other_conditions_are_others(tmp_path: Path) -> None:
+    out, runs = tmp_path / "runs.jsonl", Runs()
+    for rivals in (0, 2, 0):
+        assert [line["rivals"] for line in json_lines.resumed(out, units(1, rivals=rivals), runs)] == [rivals]
+    assert runs.measured == [*units(1), *units(1, rivals=2)]
+
+
+def test_an_interrupted_unit_leaves_nothing(tmp_path: Path) -> None:
+    out, runs = tmp_path / "runs.jsonl", Runs()
+    with pytest.raises(KeyboardInterrupt):
+        list(json_lines.resumed(out, units(12, 13, 14), runs))
+    assert [line["seed"] for line in json_lines.read(out)] == [12]
+    assert runs.ends == 1
+
+
+def test_without_a_file_all_units_are_measured_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len([*json_lines.resumed(None, units(1, 2), Runs())]) == 2
+    assert capsys.readouterr().err == "measured: rivals 0, seed 1\nmeasured: rivals 0, seed 2\n"

@@ -1,7 +1,7 @@
 """benchmarks.power: what is planted, how runs are judged and counted, and that a campaign resumes."""
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from benchmarks.power import (
     holds,
     is_baseline_slower,
     judged,
-    kept,
     lines,
     with_one_control,
 )
@@ -127,26 +126,15 @@ def options(**fields: Any) -> Namespace:
 
 
 @pytest.fixture
-def measurements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def measurements(monkeypatch: pytest.MonkeyPatch, without_stack: Callable[..., None]) -> list[int]:
     """The seeds that are measured; each run calls what is planted."""
     seeds: list[int] = []
-
-    class NoStack:
-        env: Mapping[str, str] = {}
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-        def __enter__(self) -> "NoStack":
-            return self
-
-        def __exit__(self, *error: object) -> None: ...
+    without_stack(power, "stack_routes", "stack_machine")
 
     def call(chosen: power.Planted, seed: int, *machine: object) -> Result:
         seeds.append(seed)
         return replace(CALLED, planted=chosen.percent, seed=seed, true=chosen.share)
 
-    monkeypatch.setattr(power, "Stack", NoStack)
-    monkeypatch.setattr(power, "stack_routes", lambda env: {})
-    monkeypatch.setattr(power, "stack_machine", lambda stack: None)
     monkeypatch.setattr(power, "_measured", call)
     return seeds
 
@@ -164,16 +152,18 @@ def test_a_campaign_goes_on_after_the_seeds_of_its_file(
         replace(CALLED, planted=25, seed=5),
     ):
         json_lines.append(out, asdict(each))
-    monkeypatch.setattr(power, "_options", lambda: options(out=str(out), runs=6))
+    monkeypatch.setattr(power, "_options", lambda: options(out=out, runs=6))
     assert power.main() == 1
     assert measurements == [1, 2, 4, 5, 6]
     assert capsys.readouterr().out.endswith("verdict: not judged: 6 runs of a campaign of 40\n")
-    monkeypatch.setattr(power, "_options", lambda: options(out=str(out)))
+    monkeypatch.setattr(power, "_options", lambda: options(out=out))
     assert power.main() == 0
     assert measurements[5:] == [*range(7, 41)]
     assert power.main() == 0
     assert len(measurements) == 39
-    assert [*kept(out, TWO)] == [4]
+    monkeypatch.setattr(power, "_options", lambda: options(out=out, planted=2, seed=4, runs=1))
+    assert power.main() == 1
+    assert len(measurements) == 39
 
 
 def test_a_quick_run_is_judged_by_itself(measurements: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,15 @@
 """The campaign of predicted and reached precision: its cases, its bar, and that it resumes."""
 
-import json
 import math
+from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.predicted_precision import LOADS, TARGETS, Case, Reached, holds, kept, lines
+from benchmarks import json_lines, predicted_precision
+from benchmarks.predicted_precision import LOADS, TARGETS, Case, Reached, holds, lines
 from pgperf.core.records import ENDING, PREDICTED, Ending, Prediction
 
 RUN = Reached(1, 0, 5.0, 0.03, 60.0, 0.03, 58.0)
@@ -46,12 +48,29 @@ def test_a_run_is_read_from_its_json() -> None:
     assert Reached.of(Case(4, 2, 0.0), {"run": {"environment": {}}}).ratio == math.inf
 
 
-def test_the_runs_of_a_file_are_kept(tmp_path: Path) -> None:
-    out = tmp_path / "runs.jsonl"
-    assert kept(out) == kept(None) == {}
-    out.write_text("".join(json.dumps(asdict(replace(RUN, seed=seed))) + "\n" for seed in (1, 3)))
-    assert [*kept(out)] == [1, 3]
-    assert kept(out)[1] == RUN
+@pytest.mark.parametrize(("quick", "measured"), [(False, [2]), (True, [1, 2, 3])])
+def test_seeds_of_the_file_are_not_run_again_but_by_a_quick_run(
+    quick: bool,
+    measured: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    without_stack: Callable[..., None],
+) -> None:
+    out, seeds = tmp_path / "runs.jsonl", []
+    for seed in (1, 3):
+        json_lines.append(out, asdict(replace(RUN, seed=seed)))
+
+    def run(case: Case, *machine: object) -> Reached:
+        seeds.append(case.seed)
+        return replace(RUN, seed=case.seed)
+
+    without_stack(predicted_precision, "manage")
+    monkeypatch.setattr(predicted_precision, "_measured", run)
+    asked = Namespace(quick=quick, runs=3, seed=1, out=out)
+    monkeypatch.setattr(predicted_precision, "_options", lambda: asked)
+    assert predicted_precision.main() == 0
+    assert seeds == measured
+    assert len(json_lines.read(out)) == (2 if quick else 3)
 
 
 def test_the_report_has_a_row_for_each_run_and_a_line_for_each_load() -> None:

@@ -1,0 +1,55 @@
+"""benchmarks.published: the options that its scripts share, and the load beside their runs."""
+
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import published
+from benchmarks.published_a import WANTED
+
+
+@pytest.mark.parametrize("words", [["--keep", "c"], ["--rivals", "2"]])
+def test_what_is_for_measured_runs_goes_with_no_files(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["published_a", "--single", "a", "--several", "b", *words])
+    with pytest.raises(SystemExit):
+        published.options_of("", WANTED)
+    assert f"{words[0]} is for runs that are measured" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["published_a", *words])
+    assert published.options_of("", WANTED).rivals == (2 if "--rivals" in words else 0)
+
+
+@pytest.mark.parametrize(("rivals", "ending"), [(0, ""), (2, "-beside-2")])
+def test_the_rivals_spin_beside_all_runs_and_name_their_files(
+    rivals: int,
+    ending: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    without_stack: Callable[..., None],
+) -> None:
+    running: list[int] = [0]
+
+    @contextmanager
+    def spinning(count: int, most_s: float) -> Iterator[None]:
+        assert most_s >= 24 * 3600
+        running.append(count)
+        yield
+        running.append(0)
+
+    def run(env: object, benchmark: str, *words: str, control: object) -> dict[str, Any]:
+        return {"variants": [], "comparisons": [], "beside": running[-1]}
+
+    without_stack(published, "manage")
+    monkeypatch.setattr(published, "spinning", spinning)
+    monkeypatch.setattr(published, "run_benchmark", run)
+    options = Namespace(single=None, several=None, keep=tmp_path, rivals=rivals, quick=False)
+    found = published.runs("published-a", options, WANTED)
+    assert [each["beside"] for each in found] == [rivals, rivals]
+    assert running == [0, rivals, 0]
+    names = [f"published-a-several{ending}.json", f"published-a-single{ending}.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names

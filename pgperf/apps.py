@@ -43,7 +43,12 @@ def _keep_restrictions() -> None:
         restriction.link_is_deleted, sender=models.BenchmarkWorkload, dispatch_uid="pgperf.restriction"
     )
     pre_delete.connect(restriction.group_is_deleted, sender=Group, dispatch_uid="pgperf.restriction")
-    for owned, name in ((models.Run, "requested_by"), (models.Schedule, "owner")):
+    owned_by = (
+        (models.Run, "requested_by"),
+        (models.Schedule, "owner"),
+        (models.StatementList, "asked_by"),
+    )
+    for owned, name in owned_by:
         pre_delete.connect(
             owned._meta.get_field(name).forget_user,  # type: ignore[union-attr]
             sender=settings.AUTH_USER_MODEL,

@@ -783,6 +783,8 @@ class StatementList(models.Model):
 
     database = models.OneToOneField(Database, models.CASCADE, related_name="statement_list")
     asked_at = models.DateTimeField(null=True)  # null: no answer is awaited
+    #: Who asked last; the worker checks the permission again. Null: the user was deleted.
+    asked_by = fields.UserField(settings.AUTH_USER_MODEL, null=True, db_constraint=False, related_name="+")
     read_at = models.DateTimeField(null=True)  # null: never read
     error = models.CharField(max_length=300, blank=True)  # why the last request has no answer
     statements = models.JSONField(default=list)  # of runner.server.top_statements.TopStatement

@@ -11,6 +11,7 @@ import django
 from django.utils import timezone
 
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
+from pgperf.core.delayed_routes import apart
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 from pgperf.models import (
@@ -31,7 +32,7 @@ ROUTES = ("socket", "tcp", "pgbouncer")
 LAYER_NAMES = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
 LADDER = ("libpq", "psycopg", "django_cursor", "django_orm")
 
-#: µs per operation of each layer on a local socket, and what each route adds.
+#: µs per operation of each layer on a local socket, and what each route adds to it.
 _US = {
     "pgbench": 69.0,
     "libpq": 68.9,
@@ -234,7 +235,8 @@ ENVIRONMENT: dict[str, Any] = {
 
 def _us(layer: str, route: str, clients: int = 1) -> float:
     """Two CPUs serve the clients; for the rest of its time a client waits."""
-    alone = _US[layer] + _ROUTE_US[route]
+    base, delay_ms = apart(route)
+    alone = _US[layer] + _ROUTE_US[base] + 1000 * delay_ms
     return max(alone, alone * 0.85 * clients)
 
 
@@ -264,7 +266,8 @@ def _variant_result(run: Run, position: int, variant: Variant) -> VariantResult:
             "min": us * 0.71, "mean": us, "stddev": us * 0.31, "p50": us * 0.94, "p90": us * 1.22,
             "p95": us * 1.41, "p99": us * 2.6, "max": us * 41,
         },
-        cold_us=_cold(variant, us), cpu_us_per_op=_cpu(variant, _us(variant.layer, variant.route)), verdict={},
+        cold_us=_cold(variant, us), cpu_us_per_op=_cpu(variant, _us(variant.layer, apart(variant.route)[0])),
+        verdict={},
     )  # fmt: skip
 
 

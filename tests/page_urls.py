@@ -1,5 +1,6 @@
 """The example site's URLs, and pages that cannot be replayed below the view, or do more than read."""
 
+import time
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -112,9 +113,18 @@ def mine(request: HttpRequest) -> HttpResponse:
     return HttpResponse(f"{request.user.get_username()}: {Book.objects.count()} books")
 
 
+def busy(request: HttpRequest) -> HttpResponse:
+    """One short query, then three milliseconds of CPU time."""
+    books, until = Book.objects.count(), time.thread_time() + 0.003
+    while time.thread_time() < until:
+        pass
+    return HttpResponse(str(books))
+
+
 urlpatterns = [
     *site,
     path("tests/mine/", mine),
+    path("tests/busy/", busy),
     path("tests/counting/", counting),
     path("tests/growing/", growing),
     path("tests/atomic/", atomic),

@@ -15,13 +15,15 @@ from django.contrib.auth import get_user_model
 from django.db.models import Exists, Model, Q, QuerySet
 
 from pgperf.db import restriction
-from pgperf.models import Benchmark, Database, Run, Schedule, Workload
+from pgperf.models import Benchmark, Database, Run, Schedule, StatementList, Workload
 
 M = TypeVar("M", bound=Model)
 
 START, MANAGE_TARGETS = "pgperf.start_run", "pgperf.manage_targets"
 #: For a workload, its benchmark and its run at once.
 MEASURE = ("pgperf.add_workload", "pgperf.add_benchmark", START)
+#: To ask a database's server for its statements.
+READ_STATEMENTS = (*MEASURE, MANAGE_TARGETS)
 #: The models with rows that groups may hide.
 SCOPED = (Database, Workload, Benchmark, Schedule, Run)
 
@@ -61,9 +63,27 @@ def owner_refusal(schedule: Schedule) -> str:
     return _lost_permission(user, "its owner", (schedule.benchmark, schedule.database))
 
 
+def statements_refusal(asked: StatementList) -> str:
+    """Why the user who asked for a server's statements has lost the permission; "" for one who has
+    it.
+    """
+    user, who = _user(asked.asked_by_id), "the user who asked for these statements"
+    if not _has(user, READ_STATEMENTS):
+        return f"{who} may not ask a server for its statements any more"
+    return _hidden(user, who, (asked.database,))
+
+
 def _lost_permission(user: Any, who: str, rows: Iterable[Model | None]) -> str:
-    if user is None or not user.is_active or not user.has_perm(START):
+    if not _has(user, (START,)):
         return f"{who} may not start runs any more"
+    return _hidden(user, who, rows)
+
+
+def _has(user: Any, needed: Iterable[str]) -> bool:
+    return user is not None and user.is_active and user.has_perms(needed)
+
+
+def _hidden(user: Any, who: str, rows: Iterable[Model | None]) -> str:
     for row in rows:
         if row is not None and not may_see(user, row):
             return f"{who} may not see {row._meta.verbose_name} {row} any more"

@@ -57,14 +57,15 @@ def ask_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
     """POST asks a worker for the statements of `database`, and leads back. 403 without the
     permissions to measure and to manage targets.
     """
-    if not request.user.has_perms([*permissions.MEASURE, permissions.MANAGE_TARGETS]):
+    user = request.user
+    if not (user.is_authenticated and user.has_perms(permissions.READ_STATEMENTS)):
         raise PermissionDenied
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     chosen = request.POST.get("database", "")
-    databases = permissions.visible(Database.objects.all(), request.user)
+    databases = permissions.visible(Database.objects.all(), user)
     database = get_object_or_404(databases, pk=int(chosen) if _is_key(chosen) else 0)
-    statement_lists.ask(database)
+    statement_lists.ask(database, user)
     audit.log_changed(page, request, database, "Asked its server for statements.")
     return HttpResponseRedirect(pages.url(page, "pgperf_benchmark_measure") + "#pgperf-statements")
 

@@ -115,7 +115,7 @@ def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     """Latency leaves room for twice the clients.
 
     A used-up server does not, stays busy and is named again; as do busy web workers and a full
-    network.
+    network. How many web workers there are is not for pgperf to change, so load is all it can add.
     """
     growth = found.growth or 0.0
     if word == "latency":

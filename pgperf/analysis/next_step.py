@@ -2,10 +2,11 @@
 
 A variant of the same run that is faster is the best advice, because its saving was measured. Where
 there is none, the advice follows from the verdict, and a saving is named only where a part of the
-variant's own time is its upper bound.
+variant's own time is its upper bound. Where the run measured the route with a delay too, what that
+distance costs comes last: it saves nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -23,6 +24,8 @@ _FIXED = ("workload", "environment", "clients", "workers", "placement", "rate", 
 _INSTEAD_OF = {Rung.ORM: (Rung.ORM, Rung.CURSOR), Rung.CURSOR: (Rung.CURSOR,), Rung.DRIVER: (Rung.DRIVER,)}
 #: Smaller shares of the response time are not worth a change.
 _LEAST = 0.02
+_DISTURBED = "disturbed"
+_PREPARED = "prepared"
 
 
 class Advice(StrEnum):
@@ -30,6 +33,7 @@ class Advice(StrEnum):
     KEEP_CONNECTIONS = "keep_connections"
     CLIENT_CODE = "client_code"
     STATEMENT = "statement"
+    PREPARE = "prepare"  # the same for a statement that is planned each time
     ROUND_TRIPS = "round_trips"
     POOL = "pool"
     PROCESSES = "processes"
@@ -76,11 +80,42 @@ _USED_UP = {
 #: The benchmark of the catalog that measures what a change brings on the same machine.
 _MEASURED_BY = {
     Advice.CLIENT_CODE: "layers-and-modes",
+    Advice.PREPARE: "layers-and-modes",
     Advice.KEEP_CONNECTIONS: "connection-cost",
+    Advice.ROUND_TRIPS: "published-a",
     Advice.POOL: "client-scaling",
+    Advice.POOLER: "client-scaling",
+    Advice.PROCESSES: "client-scaling",
     Advice.CLIENT_CPUS: "client-scaling",
     Advice.SERVER_CPUS: "client-scaling",
+    Advice.NETWORK: "fleet-scaling",
+    Advice.RATE: "rate-sweep",
 }
+#: The same of the example site, whose pages and queries the catalog does not have.
+_MEASURED_BY_THE_EXAMPLE = {
+    Advice.ROUND_TRIPS: "n-plus-one",
+    Advice.VIEW: "page",
+    Advice.WEB_CPUS: "page",
+    Advice.PROXY: "page",
+}
+
+
+@dataclass(frozen=True)
+class Distance:
+    """The same variant over its route with a delay: `us` per operation instead of `near_us`."""
+
+    route: str
+    ms: float
+    us: float
+    near_us: float
+
+    @property
+    def cost_us(self) -> float:
+        return self.us - self.near_us
+
+    @property
+    def times(self) -> float:
+        return self.us / self.near_us
 
 
 @dataclass(frozen=True)
@@ -88,7 +123,7 @@ class NextStep:
     """`us` is the time that it would save, or the most that it could (`is_measured` tells them
     apart), of `of_us`; None where no figure bounds it. `changes`: the fields in which the faster
     variant differs, with its values. `least_us` is what a measured saving is at least, by the two
-    variants' intervals.
+    variants' intervals. `distances`: what delays of its route cost, the shortest first.
     """
 
     advice: str
@@ -97,6 +132,7 @@ class NextStep:
     is_measured: bool = False
     changes: tuple[tuple[str, str], ...] = ()
     least_us: float | None = None
+    distances: tuple[Distance, ...] = ()
 
     @property
     def is_vague(self) -> bool:
@@ -108,15 +144,24 @@ class NextStep:
         """The name of a benchmark of the catalog that measures it; "" where there is none."""
         return _MEASURED_BY.get(Advice(self.advice), "")
 
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """The names of all benchmarks that measure it, where a site has them: that of the catalog,
+        and that of the example site.
+        """
+        example = _MEASURED_BY_THE_EXAMPLE.get(Advice(self.advice), "")
+        return tuple(filter(None, (self.benchmark, example)))
 
-def next_step(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep | None:
+
+def next_step(own: VariantSummary, others: Sequence[VariantSummary]) -> NextStep | None:
     """The advice for a variant; None where it has no verdict or this version has none for it."""
     if own.verdict is None:
         return None
     measured = _measured(own, others)
-    if measured and own.verdict.word == "disturbed":
+    if measured and own.verdict.word == _DISTURBED:
         measured = _undisturbed(measured, own.verdict)
-    return measured or _by_verdict(own, own.verdict)
+    found = measured or _by_verdict(own, own.verdict, others)
+    return replace(found, distances=tuple(_distances(own, others))) if found else None
 
 
 def _undisturbed(found: NextStep, verdict: Verdict) -> NextStep | None:
@@ -144,11 +189,16 @@ def _differences(own: VariantSummary, other: VariantSummary) -> list[str]:
 
 
 def _is_alternative(other: VariantSummary, own: VariantSummary) -> bool:
-    same = all(getattr(own, name) == getattr(other, name) for name in _FIXED)
+    """Does it differ in one choice? How far away the server is, a program cannot choose."""
     differs = _differences(own, other)
-    if not same or other.control or len(differs) != 1 or apart(other.route)[1]:
+    if not _is_beside(other, own) or len(differs) != 1 or apart(other.route)[1] != apart(own.route)[1]:
         return False
     return differs != ["layer"] or _may_stand_in(other.layer, own.layer)
+
+
+def _is_beside(other: VariantSummary, own: VariantSummary) -> bool:
+    """Is it another variant that may differ in choices only?"""
+    return not other.control and all(getattr(own, name) == getattr(other, name) for name in _FIXED)
 
 
 def _may_stand_in(other: str, own: str) -> bool:
@@ -165,14 +215,56 @@ def _is_faster(other: VariantSummary, own: VariantSummary) -> bool:
     return other.us_per_op_high < own.us_per_op_low and saved >= _LEAST * own.us_per_op
 
 
-def _by_verdict(own: VariantSummary, verdict: Verdict) -> NextStep | None:
+def _distances(own: VariantSummary, others: Iterable[VariantSummary]) -> Iterator[Distance]:
+    """What each delay of its route costs. A disturbed measurement claims nothing, nor do intervals
+    that overlap.
+    """
+    delayed = [(apart(other.route)[1], other) for other in others if _is_delayed(other, own)]
+    for ms, far in sorted(delayed, key=lambda each: each[0]):
+        if own.us_per_op and far.us_per_op and not _is_disturbed(own) and not _is_disturbed(far):
+            yield Distance(far.route, ms, far.us_per_op, own.us_per_op)
+
+
+def _is_delayed(other: VariantSummary, own: VariantSummary) -> bool:
+    """Is it the same over its route with a delay, and certainly slower?"""
+    same = _is_beside(other, own) and _differences(own, other) == ["route"]
+    base, ms = apart(other.route)
+    if not (same and ms and base == own.route) or own.us_per_op_high is None or other.us_per_op_low is None:
+        return False
+    return other.us_per_op_low > own.us_per_op_high
+
+
+def _is_disturbed(variant: VariantSummary) -> bool:
+    return variant.verdict is not None and variant.verdict.word == _DISTURBED
+
+
+def _by_verdict(own: VariantSummary, verdict: Verdict, others: Iterable[VariantSummary]) -> NextStep | None:
     if verdict.word == "unknown":
         return NextStep(Advice.GRANT if verdict.finding.grant else Advice.FIGURES, own.us_per_op)
     if connecting := _connecting_us(own):
         return NextStep(Advice.KEEP_CONNECTIONS, own.us_per_op, connecting)
     used_up = verdict.finding.basis == Basis.SATURATED
     advice = _USED_UP.get(verdict.word) if used_up else _BY_WORD.get(verdict.word)
-    return NextStep(advice, own.us_per_op, _part_us(own, verdict)) if advice else None
+    if advice is None:
+        return None
+    us = _in_line_us(own, verdict) if advice == Advice.WEB_WORKERS else _part_us(own, verdict)
+    return NextStep(_of_layer(advice, own, others), own.us_per_op, us)
+
+
+def _of_layer(advice: Advice, own: VariantSummary, others: Iterable[VariantSummary]) -> Advice:
+    """The advice for what the variant's layer does."""
+    layer = LAYERS.get(own.layer)
+    if advice == Advice.CLIENT_CODE and layer and layer.requests_pages:
+        return Advice.CLIENT_CPUS if layer.over_http else Advice.VIEW
+    if advice == Advice.STATEMENT and layer and _PREPARED in layer.modes and not layer.over_http:
+        known = any(_is_beside(each, own) and _but_prepared(own, each) for each in [own, *others])
+        return advice if known else Advice.PREPARE
+    return advice
+
+
+def _but_prepared(own: VariantSummary, other: VariantSummary) -> bool:
+    """Is it the same with prepared statements?"""
+    return other.mode == _PREPARED and _differences(own, other) in ([], ["mode"])
 
 
 def _connecting_us(own: VariantSummary) -> float | None:
@@ -190,3 +282,13 @@ def _part_us(own: VariantSummary, verdict: Verdict) -> float | None:
     time = TimeBreakdown.of(own)
     known = part in (*time.cpu, *time.waits)
     return time.of_part(part) if known else None
+
+
+def _in_line_us(own: VariantSummary, verdict: Verdict) -> float | None:
+    """The most that a request waits for a process of the web servers: its time without the time that
+    a busy one takes for it.
+    """
+    workers, busy = verdict.numbers.web_workers, verdict.finding.share
+    if not workers or busy is None or own.us_per_op is None:
+        return None
+    return max(0.0, own.us_per_op * (1 - workers * busy / own.connections))

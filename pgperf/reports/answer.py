@@ -21,7 +21,7 @@ from pgperf.core.layers import LAYERS, Rung
 from pgperf.models import Run, VariantResult
 from pgperf.reports import comparisons, earlier_run, ladders, number_format, staircases, suite, verdicts
 from pgperf.reports.labels import measured, variant_title
-from pgperf.reports.next_steps import next_benchmark, next_parts
+from pgperf.reports.next_steps import shown_step
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Note
 
@@ -340,15 +340,16 @@ def _next(rows: RunRows) -> Iterator[Point]:
         yield Point(question, (text,), anchor="suite")
         return
     shown = verdicts.last_of_routes(rows.variants)
-    told = {row.pk: next_parts(row, rows.variants) for row in shown}
-    groups = _grouped((told[row.pk][0], row) for row in shown if told[row.pk][0])
+    told = {row.pk: shown_step(row, rows.variants) for row in shown}
+    groups = _grouped((told[row.pk].advice, row) for row in shown if told[row.pk].advice)
     sentences, lines = [], []
     for advice, own in groups.items():
-        saving = told[own[0].pk][1]
+        saving = told[own[0].pk].saving
         sentences.append(_of_routes(" ".join(filter(None, (advice, saving))), own, shown))
         lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
+    sentences += [_of_routes(text, [row], shown) for row in shown for text in told[row.pk].distances]
     if sentences:
-        names = dict.fromkeys(filter(None, (next_benchmark(row, rows.variants) for row in shown)))
+        names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
         yield Point(question, tuple(sentences), tuple(lines), anchor="verdicts", benchmarks=tuple(names))
 
 

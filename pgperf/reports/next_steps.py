@@ -1,11 +1,12 @@
-"""What to try next after a verdict, as a sentence with the expected saving."""
+"""What to try next after a verdict, as a sentence with the expected saving; what distance costs."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis.next_step import Advice, NextStep, next_step
+from pgperf.analysis.next_step import Advice, Distance, NextStep, next_step
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict
 from pgperf.models import VariantResult
@@ -13,21 +14,29 @@ from pgperf.reports import number_format
 from pgperf.reports.labels import layer_title
 
 
-def next_sentence(row: VariantResult, rows: Iterable[VariantResult]) -> str:
-    """The advice for a variant among the rows of its run; "" where there is none."""
-    return " ".join(filter(None, next_parts(row, rows)))
+@dataclass(frozen=True)
+class ShownStep:
+    """The advice for a variant as people read it; each "" or empty where there is none.
+
+    `distances`: sentences on what delays of its route cost. `benchmarks`: names of those that
+    measure what is advised.
+    """
+
+    advice: str = ""
+    saving: str = ""
+    distances: tuple[str, ...] = ()
+    benchmarks: tuple[str, ...] = ()
 
 
-def next_parts(row: VariantResult, rows: Iterable[VariantResult]) -> tuple[str, str]:
-    """The advice, and the saving to expect; each "" where there is none."""
+def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
+    """The advice for a variant among the rows of its run."""
     record = row.record
-    return _parts(record, next_step(record, [other.record for other in rows]))
+    return _shown(record, next_step(record, [other.record for other in rows]))
 
 
-def next_benchmark(row: VariantResult, rows: Iterable[VariantResult]) -> str:
-    """The benchmark of the catalog that measures what the advice brings; "" where there is none."""
-    found = next_step(row.record, [other.record for other in rows])
-    return found.benchmark if found else ""
+def next_sentence(row: VariantResult, rows: Iterable[VariantResult]) -> str:
+    """All of the advice for a variant; "" where there is none."""
+    return _text(shown_step(row, rows))
 
 
 def next_steps_json(rows: Iterable[VariantResult]) -> list[dict[str, Any] | None]:
@@ -42,19 +51,48 @@ def _json(record: VariantSummary, found: NextStep | None) -> dict[str, Any] | No
         return None
     return {
         "advice": str(found.advice),
-        "text": " ".join(filter(None, _parts(record, found))),
+        "text": _text(_shown(record, found)),
         "changes": dict(found.changes),
         "us": found.us,
         "of_us": found.of_us,
         "measured": found.is_measured,
         "benchmark": found.benchmark or None,
+        "distances": [_distance_json(each) for each in found.distances],
     }
 
 
-def _parts(record: VariantSummary, found: NextStep | None) -> tuple[str, str]:
+def _distance_json(found: Distance) -> dict[str, Any]:
+    return {
+        "route": found.route,
+        "ms": found.ms,
+        "us": found.us,
+        "cost_us": found.cost_us,
+        "times": found.times,
+    }
+
+
+def _shown(record: VariantSummary, found: NextStep | None) -> ShownStep:
     if found is None or record.verdict is None:
-        return "", ""
-    return _advice(found, record.verdict), _saving(found)
+        return ShownStep()
+    distances = tuple(map(_distance, found.distances))
+    return ShownStep(_advice(found, record.verdict), _saving(found), distances, found.benchmarks)
+
+
+def _text(shown: ShownStep) -> str:
+    return " ".join(filter(None, (shown.advice, shown.saving, *shown.distances)))
+
+
+def _distance(found: Distance) -> str:
+    """The times are given too, so that their difference and their quotient can be seen."""
+    return _(
+        "In this run %(ms)s ms of distance cost %(cost)s µs: %(us)s instead of %(near)s µs, %(times)s."
+    ) % {
+        "ms": number_format.tick(found.ms),
+        "cost": number_format.number(found.cost_us),
+        "us": number_format.number(found.us),
+        "near": number_format.number(found.near_us),
+        "times": number_format.ratio(found.times),
+    }
 
 
 def _advice(found: NextStep, verdict: Verdict) -> str:
@@ -80,6 +118,10 @@ def _sentences() -> dict[str, str]:
         ),
         Advice.STATEMENT: _(
             "Look at the statement with EXPLAIN: its work in the server is the largest part of the time."
+        ),
+        Advice.PREPARE: _(
+            "Look at the statement with EXPLAIN: its work in the server is the largest part of the time. Or send it"
+            " prepared, so that it is not planned each time (the benchmark layers-and-modes measures that)."
         ),
         Advice.ROUND_TRIPS: _(
             "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."

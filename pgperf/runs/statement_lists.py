@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import router, transaction
 from django.db.models import QuerySet
 
@@ -12,11 +13,12 @@ from pgperf.models import Database, StatementList
 from pgperf.runs import broker
 
 
-def ask(database: Database) -> StatementList:
+def ask(database: Database, user: AbstractBaseUser) -> StatementList:
     """Ask for the statements of the database. If the broker does not answer, the row says so."""
     lists = _lists()
+    asked = {"asked_at": Now(), "asked_by_id": user.pk, "error": ""}
     with transaction.atomic(using=lists.db):
-        row = lists.update_or_create(database=database, defaults={"asked_at": Now(), "error": ""})[0]
+        row = lists.update_or_create(database=database, defaults=asked)[0]
         transaction.on_commit(partial(_send, row.pk), using=lists.db)
     return row
 

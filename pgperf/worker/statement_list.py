@@ -2,10 +2,10 @@
 
 from dataclasses import asdict
 
-from pgperf.access import credentials
+from pgperf.access import credentials, permissions
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.protocol import scrub
-from pgperf.models import Database
+from pgperf.models import Database, StatementList
 from pgperf.runner.server import top_statements
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs import state, statement_lists
@@ -22,7 +22,7 @@ def read(row_id: int, refusal: str = "") -> None:
     row = statement_lists.asked(row_id)
     if row is None:
         return
-    if reason := refusal or _reason_to_wait():
+    if reason := refusal or _lost_permission(row) or _reason_to_wait():
         statement_lists.refuse(row_id, reason)
         return
     found = _read(row.database)
@@ -30,6 +30,12 @@ def read(row_id: int, refusal: str = "") -> None:
         statement_lists.refuse(row_id, found)
     else:
         statement_lists.answer(row, [asdict(each) for each in found])
+
+
+def _lost_permission(row: StatementList) -> str:
+    """As for a run: who asked must still have the permission, and see the database."""
+    reason = permissions.statements_refusal(row)
+    return f"permission: {reason}" if reason else ""
 
 
 def _reason_to_wait() -> str:

@@ -1,13 +1,14 @@
 """What to try next: the faster variant of the run, else what the verdict advises."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pgperf.analysis import verdict_kinds
-from pgperf.analysis.next_step import _BY_WORD, Advice, NextStep, next_step
+from pgperf.analysis.next_step import _BY_WORD, Advice, Distance, NextStep, next_step
 from pgperf.analysis.variant_summary import VariantSummary
-from pgperf.analysis.verdict import Basis, Finding, Verdict
+from pgperf.analysis.verdict import Basis, Finding, Verdict, VerdictNumbers
 
 from .rows import row, summary
 
@@ -53,6 +54,66 @@ def test_what_a_program_would_not_use_instead_is_no_alternative(changes: dict[st
     assert advice(variant(), variant(50.0, **changes)).advice == Advice.CLIENT_CODE
 
 
+@pytest.mark.parametrize(
+    ("route", "told"),
+    [("pgbouncer+1ms", Advice.ALTERNATIVE), ("tcp", Advice.CLIENT_CODE), ("pgbouncer", Advice.CLIENT_CODE),
+     ("pgbouncer+0.5ms", Advice.CLIENT_CODE)],
+)  # fmt: skip
+def test_a_delayed_route_is_compared_with_others_at_the_same_distance(route: str, told: Advice) -> None:
+    """A program cannot choose how far away the server is."""
+    assert advice(variant(route="tcp+1ms"), variant(100.0, route=route)).advice == told
+
+
+def test_a_faster_way_of_the_same_delayed_route_is_an_alternative() -> None:
+    found = advice(variant(route="tcp+1ms"), variant(100.0, route="tcp+1ms", mode="prepared"))
+    assert found.changes == (("mode", "prepared"),)
+
+
+def test_what_each_delay_of_a_route_costs_is_told_beside_the_advice() -> None:
+    own = variant(30.0, client=20.0, route="tcp")
+    far = [variant(us, route=route) for us, route in ((45_040.0, "tcp+45ms"), (735.0, "tcp+0.5ms"))]
+    found = advice(own, *far, variant(20.0, client=15.0, route="tcp", mode="prepared"))
+    assert found.advice == Advice.ALTERNATIVE
+    assert found.distances == (
+        Distance("tcp+0.5ms", 0.5, 735.0, 30.0),
+        Distance("tcp+45ms", 45.0, 45_040.0, 30.0),
+    )
+    assert (found.distances[0].cost_us, found.distances[0].times) == (705.0, 24.5)
+    assert advice(far[0], own).distances == (), "it is the undelayed route that has a distance"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"route": "socket+0.5ms"},  # of another route
+        {"route": "pgbouncer"},
+        {"clients": 2},
+        {"mode": "prepared"},
+        {"layer": "libpq"},
+        {"control": 1},
+        {"us": 212.0},  # the intervals overlap
+        {"us": None},
+    ],
+)
+def test_the_cost_of_distance_is_that_of_the_same_variant_and_certain(changes: dict[str, Any]) -> None:
+    us = changes.pop("us", 735.0)
+    far = summary(row(us, us_per_op_low=us and us * 0.99, us_per_op_high=us and us * 1.01, mode="simple",
+                      connect="persistent", workload="books", route="tcp+0.5ms"))  # fmt: skip
+    far = replace(far, **changes)
+    assert advice(variant(route="tcp"), far).distances == ()
+
+
+@pytest.mark.parametrize("disturbs", ["near", "far"])
+def test_a_disturbed_measurement_does_not_tell_what_distance_costs(disturbs: str) -> None:
+    near, far = variant(route="tcp"), variant(735.0, route="tcp+0.5ms")
+    assert advice(near, far).distances
+    if disturbs == "near":
+        near = replace(disturbed(0.0), route="tcp")
+    else:
+        far = replace(far, verdict=disturbed(0.0).verdict)
+    assert advice(near, far).distances == ()
+
+
 @pytest.mark.parametrize("us", [209.5, 208.0, 230.0])
 def test_a_variant_that_is_not_certainly_faster_is_no_alternative(us: float) -> None:
     assert advice(variant(), variant(us, mode="prepared")).advice == Advice.CLIENT_CODE
@@ -92,8 +153,46 @@ def faster(high: float) -> VariantSummary:
 def test_without_an_alternative_the_part_that_bounds_is_the_most_that_can_be_saved() -> None:
     assert advice(variant()) == NextStep(Advice.CLIENT_CODE, 211.0, pytest.approx(165.0))
     served = advice(variant(client=20.0, server=150.0))
-    assert served == NextStep(Advice.STATEMENT, 211.0, pytest.approx(150.0))
+    assert served == NextStep(Advice.PREPARE, 211.0, pytest.approx(150.0))
     assert advice(variant(client=30.0, server=30.0)).advice == Advice.ROUND_TRIPS
+
+
+@pytest.mark.parametrize(
+    ("own", "beside", "told"),
+    [
+        ({}, {}, Advice.PREPARE),
+        ({"mode": "prepared"}, {}, Advice.STATEMENT),
+        ({}, {"mode": "prepared"}, Advice.STATEMENT),  # this run shows what that brings
+        ({}, {"mode": "prepared", "clients": 2}, Advice.PREPARE),
+        ({}, {"mode": "prepared", "route": "tcp"}, Advice.PREPARE),
+        ({"layer": "psycopg2"}, {}, Advice.STATEMENT),  # it has no prepared statements
+        ({"layer": "http"}, {}, Advice.STATEMENT),
+    ],
+)
+def test_a_statement_may_be_prepared_where_the_run_does_not_show_what_that_brings(
+    own: dict[str, Any], beside: dict[str, Any], told: Advice
+) -> None:
+    found = advice(variant(client=20.0, server=150.0, **own), variant(**beside))
+    assert found.advice == told
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [("django_view", Advice.VIEW), ("http", Advice.CLIENT_CPUS), ("libpq", Advice.CLIENT_CODE)],
+)
+def test_the_advice_on_a_busy_client_is_that_of_its_layer(layer: str, told: Advice) -> None:
+    found = advice(variant(layer=layer))
+    assert (found.advice, found.us) == (told, pytest.approx(165.0))
+
+
+def test_more_web_workers_save_no_more_than_the_wait_for_one() -> None:
+    """Eight requests at a time, two processes that are 95 % busy: each works for 2 ms of 8.4 ms."""
+    busy = Verdict(
+        "web_workers", finding=Finding(Basis.WEB_WORKERS, share=0.95), numbers=VerdictNumbers(web_workers=2)
+    )
+    record = variant(8421.0, layer="http", clients=8).to_json() | {"verdict": busy.to_json()}
+    found = advice(VariantSummary.from_json(record))
+    assert (found.advice, found.us) == (Advice.WEB_WORKERS, pytest.approx(8421.0 * (1 - 2 * 0.95 / 8)))
 
 
 def test_cpus_that_are_used_up_need_more_of_them() -> None:

@@ -12,6 +12,7 @@ from pgperf.analysis.verdict import Basis, Finding
 from pgperf.models import Run
 from pgperf.reports import answer
 from pgperf.reports.answer import Point
+from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from tests import factories, site_steps
 from tests.catalog_runs import make_catalog_run
@@ -216,6 +217,41 @@ def test_a_saving_that_differs_by_route_names_its_own(run: Run) -> None:
     point = told(run)["What to do next"]
     assert point.sentences == ("Use Django cursor instead. In this run that saved 125 of 215 µs.",)
     assert [line.text for line in point.lines] == ["The saving is that of socket."]
+
+
+def far_away() -> Run:
+    """A run of the ORM over tcp with and without a delay, and over pgbouncer."""
+    routes = ("tcp", "tcp+0.5ms", "pgbouncer")
+    made = factories.make_results(factories.make_run(), routes=routes, layers=("libpq", "django_orm"))
+    return add_cpu_accounts(made)
+
+
+def test_what_distance_costs_comes_after_the_advice_with_its_route() -> None:
+    *advised, last = told(far_away())["What to do next"].sentences
+    assert advised
+    assert all("distance" not in text for text in advised)
+    assert last == "tcp: In this run 0.5 ms of distance cost 500 µs: 726 instead of 226 µs, ×3.21."
+
+
+def test_the_cost_of_distance_has_the_figures_of_the_comparison() -> None:
+    """Both follow from one fit, so a reader who divides the times finds the ratio."""
+    run = far_away()
+    compared = run.comparisons.get(variant__layer="django_orm", variant__route="tcp+0.5ms", baseline__route="tcp",
+                                   baseline__layer="django_orm")  # fmt: skip
+    near, far = compared.baseline, compared.variant
+    (found,) = (each for each in run_json(run)["variants"] if each["label"] == near.label)
+    assert found["next_step"]["distances"] == [
+        {"route": "tcp+0.5ms", "ms": 0.5, "us": far.us_per_op, "cost_us": pytest.approx(compared.delta_us),
+         "times": pytest.approx(compared.ratio)}
+    ]  # fmt: skip
+    assert found["next_step"]["of_us"] == near.us_per_op
+    assert "500 µs: 726 instead of 226 µs, ×3.21." in found["next_step"]["text"]
+
+
+def test_a_disturbed_run_does_not_tell_what_distance_costs() -> None:
+    run = far_away()
+    judge(run, "tcp", word="disturbed", certainty=None)
+    assert not [text for text in told(run)["What to do next"].sentences if "distance" in text]
 
 
 def test_a_run_without_cpu_accounts_claims_nothing() -> None:

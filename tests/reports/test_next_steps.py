@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from example.books.benchmarks import BENCHMARKS as EXAMPLE
 from pgperf.analysis.grade import Disturbance, Grade
-from pgperf.analysis.next_step import Advice, NextStep
+from pgperf.analysis.next_step import Advice, Distance, NextStep
 from pgperf.analysis.verdict import Basis, Finding, Verdict
 from pgperf.catalog import BENCHMARKS
 from pgperf.reports import next_steps
@@ -58,3 +59,28 @@ def test_a_benchmark_that_measures_an_advice_is_one_of_the_catalog() -> None:
     assert {name for name in named.values() if name} <= set(BENCHMARKS)
     assert named[Advice.KEEP_CONNECTIONS] == "connection-cost"
     assert named[Advice.ALTERNATIVE] == "", "the run itself has measured it"
+
+
+def test_each_advice_that_a_benchmark_can_confirm_names_one_that_exists() -> None:
+    """The others are for the site to try: no benchmark has locks, disks or more web workers."""
+    named = {advice: NextStep(advice).benchmarks for advice in Advice}
+    assert {name for names in named.values() for name in names} <= {*BENCHMARKS, *EXAMPLE}
+    assert named[Advice.ROUND_TRIPS] == ("published-a", "n-plus-one")
+    assert [advice for advice, names in named.items() if not names] == [
+        Advice.ALTERNATIVE, Advice.STATEMENT, Advice.WEB_WORKERS, Advice.LOCKS, Advice.DISKS, Advice.SERVER_WAITS,
+        Advice.QUIET, Advice.GRANT, Advice.FIGURES,
+    ]  # fmt: skip
+
+
+def test_a_benchmark_that_a_sentence_names_is_the_one_that_it_leads_to() -> None:
+    for advice, text in next_steps._sentences().items():
+        if "the benchmark" in text:
+            assert f"the benchmark {NextStep(advice).benchmark} measures" in text
+
+
+def test_the_figures_on_distance_can_be_divided_and_subtracted() -> None:
+    text = next_steps._distance(Distance("tcp+0.5ms", 0.5, 735.0, 30.0))
+    assert text == "In this run 0.5 ms of distance cost 705 µs: 735 instead of 30.0 µs, ×24.5."
+    assert next_steps._distance(Distance("tcp+45ms", 45.0, 45_400.0, 215.0)) == (
+        "In this run 45 ms of distance cost 45,185 µs: 45,400 instead of 215 µs, ×211.2."
+    )

@@ -135,7 +135,7 @@ def test_the_cpu_account_and_its_details() -> None:
     assert first["verdict"]["evidence"]
     assert first["verdict"]["confirmation"] is None
     advice = first["next_step"]
-    assert set(advice) == {"advice", "text", "changes", "us", "of_us", "measured", "benchmark"}
+    assert set(advice) == {"advice", "text", "changes", "us", "of_us", "measured", "benchmark", "distances"}
     assert isinstance(advice["text"], str)
     assert advice["text"].endswith(".")
     assert found["timeline"] == run.summary["timeline"]

@@ -1,20 +1,30 @@
 """What counts of an open loop's slice, and each client's share of the rate."""
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgperf.analysis import latency
 from pgperf.analysis.open_loop import open_loop
 from pgperf.core import protocol
 from pgperf.core.exceptions import ProtocolError
 from pgperf.core.limits import RATE_HIGH
+from pgperf.core.records import Route, VariantBlock, WorkloadDefinition
 from pgperf.core.schedule import due_in
-from pgperf.runner.client_group import SliceWindow
+from pgperf.runner.client_group import ClientGroup, SliceWindow
 from pgperf.runner.open_loop import share
 from pgperf.runner.plan import make_plan, sharing
+from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s, scheduled
 from tests.runner.builders import definition
 from tests.runner.test_run import Watcher, run
@@ -206,3 +216,79 @@ def test_clients_share_a_rate() -> None:
     watcher = Watcher()
     run(definition(clients=(3,), rates=(200.0,), schedule="constant", nominal_us={"fake": 100.0}), watcher)
     assert watcher.blocks[0].slices[0].due == 100
+
+
+#: A backend is stopped for so long, at so many operations per second.
+STALL_MS, RATE = 200, 200.0
+#: Operations that take longer have waited: without a stall, one takes a tenth of a millisecond.
+WAITED_MS = 100
+#: Those that are due while the backend is stopped, but for its last `WAITED_MS`.
+WOULD_WAIT = int(RATE * (STALL_MS - WAITED_MS) / 1000)
+
+
+def stop_for_a_moment(pid: int, at_ns: int, stopped_ms: list[float]) -> None:
+    """Stop the process then, and let it go on after `STALL_MS`."""
+    time.sleep(max(0, at_ns - time.monotonic_ns()) / 1e9)
+    begin = time.monotonic()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(STALL_MS / 1000)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    stopped_ms.append((time.monotonic() - begin) * 1000)
+
+
+def waited(block: VariantBlock) -> int:
+    """How many operations took longer than `WAITED_MS`."""
+    cells = latency.merge([block.histogram]).get_recorded_iterator()
+    return sum(
+        each.count_added_in_this_iter_step for each in cells if each.value_iterated_to > WAITED_MS * MS
+    )
+
+
+def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_closed_loop(
+    routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same client in both loops, and in each one stall of its backend: 20 operations are due in
+    the first 100 of its 200 ms. A closed loop sends none of them, and shows the stall in its maximum
+    only.
+    """
+    collect, stopped_ms = ClientGroup.collect, []
+
+    def stalling(self: ClientGroup, request: protocol.Slice) -> Any:
+        if self.variant.control or request.window_ns < 500 * MS:
+            return collect(self, request)
+        opens = (request.start_ns or time.monotonic_ns()) + request.lead_in_ns
+        (ready,) = self.ready
+        stop = threading.Thread(
+            target=stop_for_a_moment, args=(ready.backend_pid, opens + 100 * MS, stopped_ms)
+        )
+        stop.start()
+        try:
+            return collect(self, request)
+        finally:
+            stop.join()
+
+    monkeypatch.setattr(ClientGroup, "collect", stalling)
+    what = definition(
+        workloads=(WorkloadDefinition("one", "SELECT 1"),), layers=("libpq",), routes=("socket",),
+        rates=(None, RATE), schedule="constant", slice_ms=700, nominal_us={"libpq": 100.0},
+    )  # fmt: skip
+    watcher = Watcher()
+    execute(make_plan(what), routes, RunSettings(str(c_client.parent), "stalled"), watcher)
+    blocks = {block.variant.rate: block for block in watcher.blocks if not block.variant.control}
+    closed, opened = blocks[None], blocks[RATE]
+    assert len(stopped_ms) == 2
+    assert opened.slices[0].due == 140
+
+    assert waited(closed) == 1
+    longest_ms = max(stopped_ms) + WAITED_MS  # of a machine that is slow to let it go on
+    assert WOULD_WAIT - 1 <= waited(opened) <= RATE * longest_ms / 1000 + 1
+
+    by_client, by_schedule = (latency.summary_us([block]) for block in (closed, opened))
+    assert by_client["max"] > STALL_MS * 900
+    assert by_client["p95"] < WAITED_MS * 1000
+    assert by_schedule["min"] < WAITED_MS * 1000
+    assert by_schedule["p90"] > WAITED_MS * 1000  # 20 of 140 waited so long
+    assert by_schedule["max"] > STALL_MS * 900

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, Permission, User
 
 from pgperf import tasks
+from pgperf.access import permissions
 from pgperf.core.exceptions import BrokerUnreachable, CredentialError
-from pgperf.models import Run, StatementList
+from pgperf.models import Database, Run, StatementList
 from pgperf.runner.server.top_statements import TopStatement
 from pgperf.runs import broker, pause, statement_lists
 from pgperf.worker import heartbeat, statement_list
@@ -17,8 +19,17 @@ FOUND = [TopStatement("SELECT $1", 3, 3, 4.5)]
 
 
 @pytest.fixture
-def row(db: None) -> StatementList:
-    return statement_lists.ask(factories.make_database())
+def asker(db: None) -> User:
+    """Who may ask, and is no superuser."""
+    user = User.objects.create_user("asker")
+    names = [name.partition(".")[2] for name in permissions.READ_STATEMENTS]
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    return user
+
+
+@pytest.fixture
+def row(asker: User) -> StatementList:
+    return statement_lists.ask(factories.make_database(), asker)
 
 
 @pytest.fixture
@@ -60,6 +71,59 @@ def test_other_messages_do_nothing(row: StatementList, server: list[str], args: 
     assert server == []
 
 
+def without_targets(user: User) -> None:
+    user.user_permissions.remove(Permission.objects.get(codename="manage_targets"))
+
+
+def without_runs(user: User) -> None:
+    user.user_permissions.remove(Permission.objects.get(codename="start_run"))
+
+
+def locked(user: User) -> None:
+    user.is_active = False
+    user.save()
+
+
+def deleted(user: User) -> None:
+    user.delete()
+
+
+def outside(user: User) -> None:
+    """Of the group that alone sees the database now."""
+    Database.objects.get().groups.set([Group.objects.create(name="insiders")])
+
+
+@pytest.mark.parametrize("lose", [without_targets, without_runs, locked, deleted])
+def test_who_lost_the_permission_meanwhile_gets_no_answer(
+    row: StatementList, asker: User, server: list[str], lose: Callable[[User], None]
+) -> None:
+    lose(asker)
+    found = delivered(row)
+    assert found.error == (
+        "permission: the user who asked for these statements may not ask a server for its statements any more"
+    )
+    assert (found.asked_at, found.read_at, server) == (None, None, [])
+
+
+def test_who_may_not_see_the_database_any_more_gets_no_answer(
+    row: StatementList, asker: User, server: list[str]
+) -> None:
+    outside(asker)
+    assert delivered(row).error == (
+        "permission: the user who asked for these statements may not see database demo any more"
+    )
+    assert (row.asked_at, row.read_at, server) == (None, None, [])
+
+
+def test_the_last_who_asked_is_the_one_who_must_be_allowed(
+    row: StatementList, asker: User, server: list[str]
+) -> None:
+    statement_lists.ask(row.database, User.objects.create_superuser("root"))
+    locked(asker)
+    assert delivered(row).statements
+    assert server == ["demo"]
+
+
 def running() -> None:
     factories.make_run(Run.Status.RUNNING, busy_host="one")
 
@@ -88,7 +152,8 @@ def test_a_pool_that_cannot_measure_refuses(
 def test_a_refusal_keeps_the_earlier_answer(row: StatementList, server: list[str]) -> None:
     delivered(row)
     running()
-    found = delivered(statement_lists.ask(row.database))
+    assert row.asked_by
+    found = delivered(statement_lists.ask(row.database, row.asked_by))
     assert found.statements
     assert found.read_at
     assert "is being measured" in found.error
@@ -113,6 +178,7 @@ def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
         raise BrokerUnreachable("Celery's broker does not answer")
 
     monkeypatch.setattr(broker, "send_statements", silent)
-    row = statement_lists.ask(factories.make_database())
+    user = User.objects.create_user("asker")
+    row = statement_lists.ask(factories.make_database(), user)
     row.refresh_from_db()
     assert (row.asked_at, row.error[:21]) == (None, "Celery's broker does ")

@@ -1,0 +1,143 @@
+"""Real runs that test the verdicts on a page, which gunicorn serves from the tests' own database."""
+
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from pgperf.analysis.interventions import FLAT, GROWS
+from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, Verdict
+from pgperf.analysis.verdict_kinds import DISTURBED, confirmation_evidence
+from pgperf.models import Database, Run, Target, VariantResult, Workload
+from pgperf.runs import confirmation, confirmation_definition
+from pgperf.runs.definitions import Overrides, freeze
+from pgperf.worker import execution
+from tests.factories import make_run, new_benchmark
+
+pytest.importorskip("pycurl")
+
+#: One query and three milliseconds of CPU time.
+PATH = "/tests/busy/"
+
+
+@pytest.fixture
+def gunicorn(transactional_db: None) -> Iterator[int]:
+    """The port of one process that serves the page: a request waits while it is busy with another."""
+    site = {"DJANGO_SETTINGS_MODULE": "tests.settings_served", "PGPERF_DB_NAME": _database_name()}
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(listener.getsockname()[1])
+        words = f"--bind=fd://{listener.fileno()} --workers=1 --no-control-socket --log-level=critical"
+        program = str(Path(sys.executable).with_name("gunicorn"))
+        command = [program, "django.core.wsgi:get_wsgi_application()", *words.split()]
+        server = subprocess.Popen(command, pass_fds=[listener.fileno()], env={**os.environ, **site})
+    # From here on gunicorn alone listens: whoever holds the socket counts as a web server.
+    with server:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{PATH}", timeout=60) as answer:
+                assert answer.status == 200
+            yield port
+        finally:
+            server.terminate()
+
+
+def _database_name() -> str:
+    return str(connection.settings_dict["NAME"])
+
+
+@pytest.fixture
+def database(
+    gunicorn: int, stack: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Database:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.page_settings")
+    monkeypatch.setattr(confirmation_definition, "BLOCKS", 1)
+    monkeypatch.setattr(confirmation_definition, "ROUNDS", 2)
+    web = f"http://127.0.0.1:{gunicorn}"
+    settings.PGPERF = {**settings.PGPERF, "CONNECTION_SHARE": 0.9, "WEB_URLS": [web]}
+    settings.ROOT_URLCONF = "tests.page_urls"
+    row = Database.objects.create(name="demo", dbname=_database_name(), credential="alias:default")
+    port = int(stack["PGPERF_DB_PORT"])
+    Target.objects.create(database=row, route="tcp", host="127.0.0.1", port=port, sslmode="disable")
+    Target.objects.create(database=row, route="web", url=web)
+    return row
+
+
+def claim(database: Database, clients: int, word: str, intervention: str) -> VariantResult:
+    """The page over HTTP in an invented run, with that verdict."""
+    work = Workload.objects.create(name="busy", title="Busy", path=PATH)
+    benchmark = new_benchmark(
+        [work],
+        name="busy",
+        title="Busy",
+        layers=["http"],
+        routes=["web"],
+        modes=["simple"],
+        clients=[clients],
+    )
+    # One process of the web server uses one CPU of this machine, and the others are free for it.
+    small = Overrides(quick=True, placement="scheduler", idle="system", slice_ms=100, diagnostic_ms=100)
+    asked = freeze(benchmark, database, small)
+    run = make_run(benchmark=benchmark, database=database, definition=asked.to_json())
+    return VariantResult.objects.create(
+        run=run, position=0, label="http · web", layer="http", route="web", mode="simple", clients=clients,
+        connect="persistent", workload=work.name, placement="scheduler",
+        verdict=Verdict(word, "likely", intervention=intervention).to_json(),
+    )  # fmt: skip
+
+
+def carried_out(row: VariantResult) -> tuple[VariantResult, VariantResult]:
+    """The variant measured again and the changed one, of the run that tests the verdict."""
+    run = execution.perform(confirmation.request(row, foreground=True).pk, "tests")
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    row.refresh_from_db()
+    assert row.verdict["confirmation"]["run"] == run.pk
+    own, changed = sorted(
+        run.variants.filter(control=0), key=lambda each: (each.layer != "http", each.clients)
+    )
+    return own, changed
+
+
+def word(row: VariantResult) -> str:
+    return str(row.verdict["word"])
+
+
+def test_the_view_in_process_uses_the_cpu_time_of_the_web_server(database: Database) -> None:
+    """Confirmed, unless other programs disturb this machine so much that no word is certain."""
+    row = claim(database, 1, "web_cpu", "in_process")
+    own, changed = carried_out(row)
+    assert [(each.layer, each.route) for each in (own, changed)] == [("http", "web"), ("django_view", "tcp")]
+    assert own.cpu_account["web_workers"] == 1
+    assert own.cpu_us_per_op["web"] > 2900
+    assert changed.cpu_us_per_op["client_user"] + changed.cpu_us_per_op["client_sys"] > 2900
+    found = row.record.verdict.confirmation
+    if DISTURBED in (word(own), word(changed)):
+        assert found.outcome == UNDECIDED
+        return
+    assert (word(own), word(changed)) == ("web_cpu", "client_cpu")
+    assert (found.outcome, row.verdict["certainty"]) == (CONFIRMED, CONFIRMED)
+    assert "in process the view takes" in confirmation_evidence(row.record.verdict)
+
+
+def test_more_clients_get_no_more_from_a_web_server_whose_only_process_is_busy(database: Database) -> None:
+    """Confirmed, unless other programs hold up one of the two variants more than the other."""
+    row = claim(database, 3, "web_workers", "double_clients")
+    own, changed = carried_out(row)
+    assert [each.clients for each in (own, changed)] == [3, 6]
+    assert own.cpu_account["web_workers"] == changed.cpu_account["web_workers"] == 1
+    growth = changed.ops_per_s / own.ops_per_s
+    assert growth < GROWS
+    named = word(own) == word(changed) == "web_workers"
+    found = row.record.verdict.confirmation
+    assert found.outcome == (CONFIRMED if named and growth <= FLAT else UNDECIDED)
+    if found.outcome == CONFIRMED:
+        assert row.verdict["certainty"] == CONFIRMED
+        assert found.numbers.growth == growth
+        assert "times the throughput, and the verdict web_workers" in confirmation_evidence(
+            row.record.verdict
+        )

@@ -216,6 +216,8 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
     )  # fmt: skip
     begin = time.monotonic()
     context.before_block(block, list(dict.fromkeys(v.route for v in plan.cohorts[cohort].variants)))
+    if run_time.restarted(plan.definition, plan.cohorts[cohort]):
+        context.progress.ended(cohort, run_time.RESTART)
     with start() as here, hosted(context.load_hosts, cohort, block, named, cold) as away:
         by_variant = {group.variant: group for group in (*here, *away)}
         groups = [by_variant[variant] for variant, _name in named]

@@ -8,15 +8,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pgperf.core import protocol
+from pgperf.core.delayed_routes import apart
 from pgperf.core.layers import LAYERS, ORM_LAYER
 from pgperf.core.limits import LEAST_BLOCKS
 from pgperf.core.records import Cohort, Definition, Plan, Variant, WorkloadDefinition
 from pgperf.runner import slice_length
 from pgperf.runner.plan import sharing
 
-#: The parts of a cohort's block. In a cold block the first client of each variant starts alone.
-START, COLD_START, WARM_UP, PILOT, ROUND, DIAGNOSTIC = (
-    "start", "cold_start", "warm_up", "pilot", "round", "diagnostic",
+#: The parts of a cohort's block. Web servers start anew where a hook does that. In a cold block the
+#: first client of each variant starts alone.
+RESTART, START, COLD_START, WARM_UP, PILOT, ROUND, DIAGNOSTIC = (
+    "restart", "start", "cold_start", "warm_up", "pilot", "round", "diagnostic",
 )  # fmt: skip
 
 #: What a promise has beyond the least time: three times as much, a minute at most, and half at least.
@@ -46,6 +48,7 @@ def steps(plan: Plan, *, diagnoses: bool) -> Counter[Step]:
     cold = min(definition.cold_blocks, definition.blocks)
     for at, cohort in enumerate(plan.cohorts):
         times = {
+            RESTART: definition.blocks if restarted(definition, cohort) else 0,
             COLD_START: cold,
             START: definition.blocks - cold,
             WARM_UP: definition.blocks,
@@ -96,6 +99,7 @@ def predicted_s(plan: Plan, step: Step) -> float:
     """The wall time of a step, each time that the run does it."""
     cohort = plan.cohorts[step.cohort]
     predict = {
+        RESTART: _restart_s,
         START: _start_s,
         COLD_START: _cold_start_s,
         WARM_UP: _warm_up_s,
@@ -104,6 +108,14 @@ def predicted_s(plan: Plan, step: Step) -> float:
         DIAGNOSTIC: lambda definition, _cohort: diagnostic_s(definition),
     }
     return predict[step.part](plan.definition, cohort)
+
+
+def restarted(definition: Definition, cohort: Cohort) -> set[str]:
+    """The routes whose web servers start anew before each block of the cohort. A delayed route has
+    those of the route itself.
+    """
+    routes = {variant.route for variant in cohort.variants} & {*definition.web_routes}
+    return {apart(route)[0] for route in routes} if definition.restart_s else set()
 
 
 def round_s(
@@ -157,6 +169,10 @@ def _overhead_s(definition: Definition, variant: Variant) -> float:
     arming_s = _ARMING_S + several * _ARMING_EACH_S if several else 0.0
     settling_s = _SETTLE_S if definition.work(variant.workload).bulk else 0.0
     return _SLICE_OVERHEAD_S + arming_s + settling_s + (_DEPARTURE_S if variant.backends_pass else 0.0)
+
+
+def _restart_s(definition: Definition, cohort: Cohort) -> float:
+    return definition.restart_s * len(restarted(definition, cohort))
 
 
 def _start_s(definition: Definition, cohort: Cohort) -> float:

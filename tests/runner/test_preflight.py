@@ -7,9 +7,9 @@ import pytest
 
 from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
-from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.exceptions import BudgetTooShort, PreflightRefused
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import WorkloadDefinition
+from pgperf.core.records import Definition, Page, WorkloadDefinition
 from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan
 from tests.runner.builders import definition
@@ -136,6 +136,34 @@ def test_a_site_that_starts_slowly_takes_longer_where_it_is_started(layer: str, 
         for start_s in (usual_s, usual_s + 4)
     )
     assert run_time.seconds(slow) - run_time.seconds(usual) == pytest.approx(starts * 4)
+
+
+def site(restart_s: float = 0.0, **changes: Any) -> Definition:
+    """Two steps of a web site, one of them at a distance too."""
+    steps = {"near": "", "tls": "near", "near+45ms": ""}
+    return definition(
+        workloads=(WorkloadDefinition("page", "", page=Page("/")),), layers=("http",), routes=tuple(steps),
+        web_routes=steps, blocks=6, restart_s=restart_s, **changes,
+    )  # fmt: skip
+
+
+def test_web_servers_that_start_anew_before_each_block_take_time() -> None:
+    """Those of both steps; a distance has no servers of its own."""
+    plain, anew = (run_time.seconds(make_plan(site(restart_s))) for restart_s in (0.0, 3.0))
+    assert anew - plain == pytest.approx(6 * 2 * 3)
+
+
+def test_a_hook_beside_a_benchmark_without_pages_takes_no_time() -> None:
+    plain, anew = (run_time.seconds(make_plan(definition(restart_s=each))) for each in (0.0, 3.0))
+    assert anew == plain
+
+
+def test_a_run_is_refused_before_it_starts_where_restarts_alone_exceed_its_budget() -> None:
+    preflight.check(make_plan(site(budget_s=60)), PLENTY, 0.25, 1800)
+    with pytest.raises(
+        BudgetTooShort, match=r"6 blocks take at least 1\d\d s.*has 60 s; .*budget of 1\d\d s"
+    ):
+        preflight.check(make_plan(site(budget_s=60, restart_s=8.0)), PLENTY, 0.25, 1800)
 
 
 def test_more_rounds_take_longer() -> None:

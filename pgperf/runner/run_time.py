@@ -3,7 +3,7 @@ chose (pure).
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from pgperf.core.layers import LAYERS, ORM_LAYER
 from pgperf.core.limits import LEAST_BLOCKS
 from pgperf.core.records import Cohort, Definition, Plan, Variant, WorkloadDefinition
 from pgperf.runner import slice_length
-from pgperf.runner.plan import sharing
+from pgperf.runner.plan import sharing, warm_up_turns
 
 #: The parts of a cohort's block. Web servers start anew where a hook does that. In a cold block the
 #: first client of each variant starts alone.
@@ -197,15 +197,16 @@ def _cold_start_s(definition: Definition, cohort: Cohort) -> float:
 
 
 def _warm_up_s(definition: Definition, cohort: Cohort) -> float:
-    """All clients warm up at the same time, so operations that connect wait for each other."""
-    op_s = sum(slice_length.predicted_op_s(definition, own) for own in sharing(cohort.variants))
-    least_s, most_s = definition.warm_up_ms / 1000, slice_length.warm_up_most_s(definition)
     checkpoint = any(definition.work(variant.workload).bulk for variant in cohort.variants)
-    return (
-        _TRIAL_OPS * op_s
-        + max(least_s, min(definition.warm_up_ops * op_s, most_s))
-        + (_CHECKPOINT_S if checkpoint else 0.0)
-    )
+    turns_s = sum(_turn_s(definition, turn) for turn in warm_up_turns(sharing(cohort.variants)))
+    return turns_s + (_CHECKPOINT_S if checkpoint else 0.0)
+
+
+def _turn_s(definition: Definition, variants: Iterable[Variant]) -> float:
+    """Clients that warm up at the same time, so operations that connect wait for each other."""
+    op_s = sum(slice_length.predicted_op_s(definition, own) for own in variants)
+    least_s, most_s = definition.warm_up_ms / 1000, slice_length.warm_up_most_s(definition)
+    return _TRIAL_OPS * op_s + max(least_s, min(definition.warm_up_ops * op_s, most_s))
 
 
 def _pilot_s(definition: Definition, cohort: Cohort) -> float:

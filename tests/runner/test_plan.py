@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from pgperf.catalog.driver_queries import BATCH, COPYFROM, ONE_PLUS_ONE
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import LeftOut, Variant, WorkloadDefinition
-from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, make_plan, round_order, sharing
+from pgperf.core.records import Definition, LeftOut, Page, Variant, WorkloadDefinition
+from pgperf.runner.plan import (
+    COHORT_PAGE_PROCESSES,
+    COHORT_PROCESSES,
+    COHORT_SIZE,
+    make_plan,
+    round_order,
+    sharing,
+    warm_up_turns,
+)
 from tests.runner.builders import definition
 
 LADDER = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
@@ -230,6 +238,56 @@ class TestTwoWorkloads:
         assert [(v.layer, v.workload) for v in plan.variants if not v.control] == [
             ("libpq", "loop"), ("psycopg", "loop"), ("django_orm", "loop"), ("django_orm", "cure"),
         ]  # fmt: skip
+
+
+class TestSteps:
+    """The steps of a site, near and far: those of one distance are compared directly."""
+
+    builds_on = {"apache": "", "nginx": "apache", "pooled": "nginx", "tls": "pooled", "atomic": "pooled"}
+
+    def site(self, clients: int = 20, more: int = 0) -> Definition:
+        builds_on = {**self.builds_on, **{f"more{at}": "apache" for at in range(more)}}
+        far = {f"{name}+45ms": f"{base}+45ms" if base else "" for name, base in builds_on.items()}
+        return definition(
+            workloads=(WorkloadDefinition("list", "", page=Page("/")),), layers=("http",), clients=(clients,),
+            connection_modes=("per_operation",), routes=(*builds_on, *far), web_routes={**builds_on, **far},
+        )  # fmt: skip
+
+    def test_those_of_both_distances_share_a_cohort_where_they_fit(self) -> None:
+        assert len(make_plan(self.site()).cohorts) == 1
+
+    @pytest.mark.parametrize("more", [4, 8])
+    def test_a_step_shares_a_cohort_with_the_step_that_it_builds_on(self, more: int) -> None:
+        plan = make_plan(self.site(more=more))
+        reference = plan.variants[0]
+        routes = [{v.route for v in cohort.variants if v != reference} for cohort in plan.cohorts]
+        assert [{route.endswith("+45ms") for route in own} for own in routes] == [{False}, {True}]
+        assert all(cohort.variants[cohort.reference] == reference for cohort in plan.cohorts)
+        for step, base in plan.definition.web_routes.items():
+            assert (
+                any({step, base} <= {v.route for v in cohort.variants} for cohort in plan.cohorts) or not base
+            )
+
+    def test_more_clients_than_may_stand_by_are_split(self) -> None:
+        plan = make_plan(self.site(clients=100))
+        assert [len(cohort.variants) for cohort in plan.cohorts] == [3, 3, 2, 3, 3, 3]
+        for cohort in plan.cohorts:
+            own = [v for v in cohort.variants if not v.control and v != plan.variants[0]]
+            assert sum(v.clients for v in own) <= COHORT_PAGE_PROCESSES
+
+    def test_other_clients_beside_them_have_the_usual_limit(self) -> None:
+        both = replace(
+            self.site(clients=40), layers=("libpq", "http"), routes=(*self.builds_on, "tcp", "socket")
+        )
+        cohorts = make_plan(both).cohorts
+        assert [len({v.route for v in c.variants if v.layer == "libpq"}) for c in cohorts] == [0, 1, 1]
+
+    def test_the_clients_of_one_step_warm_up_at_a_time(self) -> None:
+        variants = make_plan(
+            replace(self.site(), layers=("libpq", "http"), routes=("nginx", "tcp", "tls"))
+        ).variants
+        turns = [[v.route for v in turn] for turn in warm_up_turns(variants)]
+        assert turns == [["tcp"], ["nginx"], ["tls"], ["nginx"], ["tls"]]
 
 
 class TestSuite:

@@ -27,10 +27,12 @@ from pgperf.core.records import BulkInsert, Cohort, Definition, LeftOut, Plan, V
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
-#: Most client processes of one cohort on a machine, without those of the reference and of controls.
-COHORT_PROCESSES = 64
-#: The same of clients that request pages. They are small, and all steps of a site need room: 13 of 20
-#: clients. The runner has three files open for each, of the 1024 that a process usually may have.
+#: Most connections that one cohort holds, without those of the reference and of controls. A process
+#: has one or more, so this limits the processes, too.
+COHORT_CONNECTIONS = 64
+#: Most clients of one cohort that request pages, on a machine, counted likewise. They are small, and
+#: all steps of a site need room: 13 of 20 clients. The runner has three files open for each, of the
+#: 1024 that a process usually may have.
 COHORT_PAGE_PROCESSES = 260
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
@@ -389,17 +391,9 @@ def _fit(variants: Sequence[Variant], most: int) -> bool:
     """Do they fit into one cohort?"""
     own = list(sharing(variant for variant in variants if not variant.control))
     pages = [variant for variant in own if over_http(variant.layer)]
-    others = [variant for variant in own if not over_http(variant.layer)]
-    return (
-        len(variants) <= most
-        and _processes_on_a_host(pages) <= COHORT_PAGE_PROCESSES
-        and _processes_on_a_host(others) <= COHORT_PROCESSES
-    )
-
-
-def _processes_on_a_host(variants: Iterable[Variant]) -> int:
-    """Of the host with the most."""
-    return sum(math.ceil(variant.processes / max(1, variant.hosts)) for variant in variants)
+    on_a_host = sum(math.ceil(variant.processes / max(1, variant.hosts)) for variant in pages)
+    connections = sum(variant.connections for variant in own if not over_http(variant.layer))
+    return len(variants) <= most and on_a_host <= COHORT_PAGE_PROCESSES and connections <= COHORT_CONNECTIONS
 
 
 def _groups_by_place(variants: Iterable[Variant]) -> list[list[list[Variant]]]:

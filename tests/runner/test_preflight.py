@@ -234,6 +234,27 @@ def test_more_clients_than_free_slots_are_refused_with_the_numbers() -> None:
     assert str(no.value).endswith("It fits with clients 1, 2, 4, 8")
 
 
+def pgbench(clients: int) -> Definition:
+    """A process of pgbench makes all connections of a variant."""
+    return definition(
+        layers=("libpq", "pgbench", "pgbench_one_thread"), routes=("tcp", "pgbouncer"), clients=(clients,),
+        connection_modes=("persistent", "per_operation"),
+    )  # fmt: skip
+
+
+def test_a_run_of_many_connections_is_split_until_it_fits() -> None:
+    """160 on a route: variants of two connection modes, the reference and a control."""
+    need = preflight.check(make_plan(pgbench(20)), preflight.Headroom(556, 64 << 30), 0.25, 1800)
+    assert need.connections == 20 * (3 + 1 + 1) + 1
+
+
+def test_connections_of_a_single_variant_that_do_not_fit_are_refused_with_the_remedy() -> None:
+    with pytest.raises(
+        PreflightRefused, match=r"needs 241 at once, allowed are 139 .* It fits with clients 40"
+    ):
+        preflight.check(make_plan(pgbench(80)), preflight.Headroom(556, 64 << 30), 0.25, 1800)
+
+
 def test_a_refusal_offers_half_the_clients_or_one_route() -> None:
     plan = make_plan(definition(clients=(8,), routes=("socket", "tcp")))
     need = preflight.estimate(plan).connections

@@ -40,7 +40,7 @@ host replication all 127.0.0.1/32 scram-sha-256
 LARGE_OBJECTS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"
 
 SETTINGS = {
-    "max_connections": "640",  # a run may use a quarter of the free ones; ten workers of 14 variants need 141
+    "max_connections": "640",  # a run may use a quarter of the free ones; published_c needs 103 at once
     "shared_buffers": "128MB",
     "listen_addresses": "127.0.0.1",
     "timezone": "UTC",

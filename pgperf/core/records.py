@@ -231,6 +231,9 @@ class Definition:
     may_lose_hosts: bool = False  # does a run go on with the others when a load host is lost?
     #: The routes that are URLs of a web server: each with the route that it builds on, "" if none.
     web_routes: dict[str, str] = field(default_factory=dict)
+    #: Predicted time in which a hook starts the web servers of one route anew before a block; 0: none
+    #: does. Known to this process only.
+    restart_s: float = field(default=0.0, repr=False, compare=False)
 
     @property
     def is_suite(self) -> bool:
@@ -267,7 +270,9 @@ class Definition:
         return {work.name: work for work in self.workloads}[name]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "workloads": [work.to_json() for work in self.workloads]}
+        data = {**asdict(self), "workloads": [work.to_json() for work in self.workloads]}
+        del data["restart_s"]
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -51,7 +51,7 @@ from pgperf.runner.load_hosts import (
     measured,
 )
 from pgperf.runner.pace import Pace
-from pgperf.runner.plan import round_order
+from pgperf.runner.plan import round_order, warm_up_turns
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.progress import Progress
 from pgperf.runner.rate_search import Searches
@@ -216,6 +216,8 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
     )  # fmt: skip
     begin = time.monotonic()
     context.before_block(block, list(dict.fromkeys(v.route for v in plan.cohorts[cohort].variants)))
+    if run_time.restarted(plan.definition, plan.cohorts[cohort]):
+        context.progress.ended(cohort, run_time.RESTART)
     with start() as here, hosted(context.load_hosts, cohort, block, named, cold) as away:
         by_variant = {group.variant: group for group in (*here, *away)}
         groups = [by_variant[variant] for variant, _name in named]
@@ -226,22 +228,27 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
 
 
 def warm_up(definition: Definition, groups: Sequence[ClientGroup]) -> None:
-    """Warm up all clients of this machine at the same time, to save wall time.
+    """Warm up the clients of this machine, as many at the same time as can be, to save wall time.
 
     Slow operations get a smaller count.
     """
-    owners = [group for group in groups if not (group.owner or isinstance(group, HostedGroup))]
-    for group in owners:
-        group.begin(_TRIAL)
-    for group in owners:
-        group.calibrate(_TRIAL)
-    requests = [_warm_up_of(definition, group) for group in owners]
-    for group, request in zip(owners, requests, strict=True):
-        group.begin(request)
-    for group, request in zip(owners, requests, strict=True):
-        group.collect(request)
+    owners = {group.variant: group for group in groups if not (group.owner or isinstance(group, HostedGroup))}
+    for turn in warm_up_turns(owners):
+        _warm_up_together(definition, [owners[variant] for variant in turn])
     for group in groups:
         group.op_s = group.owner.op_s if group.owner else group.op_s
+
+
+def _warm_up_together(definition: Definition, groups: Sequence[ClientGroup]) -> None:
+    for group in groups:
+        group.begin(_TRIAL)
+    for group in groups:
+        group.calibrate(_TRIAL)
+    requests = [_warm_up_of(definition, group) for group in groups]
+    for group, request in zip(groups, requests, strict=True):
+        group.begin(request)
+    for group, request in zip(groups, requests, strict=True):
+        group.collect(request)
 
 
 def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:

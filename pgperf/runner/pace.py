@@ -136,7 +136,9 @@ class Pace:
     def _steps(self, cohort: int, block: int) -> Counter[Step]:
         """The steps of one cohort's block, with one round."""
         definition = self._plan.definition
-        parts = [run_time.COLD_START if block < definition.cold_blocks else run_time.START]
+        anew = run_time.restarted(definition, self._plan.cohorts[cohort])
+        parts = [run_time.RESTART] if anew else []
+        parts += [run_time.COLD_START if block < definition.cold_blocks else run_time.START]
         parts += [run_time.WARM_UP, run_time.ROUND, *([] if block else [run_time.PILOT])]
         return Counter(Step(cohort, part) for part in parts) + self._diagnostics(cohort, block)
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pgperf.core import pgbench, sql_parameters
 from pgperf.core.client_environment import DEFAULT
+from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import (
     LAYERS,
@@ -20,13 +21,19 @@ from pgperf.core.layers import (
     NO_WEB_ROUTE,
     OF_PAGES,
     Layer,
+    over_http,
 )
 from pgperf.core.records import BulkInsert, Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
-#: Most client processes of one cohort on a machine, without those of the reference and of controls.
-COHORT_PROCESSES = 64
+#: Most connections that one cohort holds, without those of the reference and of controls. A process
+#: has one or more, so this limits the processes, too.
+COHORT_CONNECTIONS = 64
+#: Most clients of one cohort that request pages, on a machine, counted likewise. They are small, and
+#: all steps of a site need room: 13 of 20 clients. The runner has three files open for each, of the
+#: 1024 that a process usually may have.
+COHORT_PAGE_PROCESSES = 260
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
 _TOOL_KEEPS_NO_RATE = "another program makes its load, and takes no schedule from pgperf"
@@ -90,6 +97,20 @@ def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
 
 def _of_same_processes(variant: Variant) -> Variant:
     return replace(variant.closed, clients=0)
+
+
+def warm_up_turns(variants: Iterable[Variant]) -> list[list[Variant]]:
+    """Variants whose clients warm up at the same time. Those of pages do so one variant after another:
+    all of them together would wait for the web servers until a request is given up.
+    """
+    alone: list[list[Variant]] = []
+    together: list[Variant] = []
+    for variant in variants:
+        if over_http(variant.layer):
+            alone.append([variant])
+        else:
+            together.append(variant)
+    return [*([together] if together else []), *alone]
 
 
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
@@ -336,7 +357,7 @@ def _cohorts(definition: Definition, variants: list[Variant]) -> list[Cohort]:
 
     Else those of a suite are split by workload first: workloads are not compared with each other,
     so their cohorts share no reference. A workload that does not fit into one cohort is split by
-    route.
+    route, but the steps of a site stay together.
     """
     if _fit(variants, COHORT_SIZE):
         return [Cohort(tuple(variants))]
@@ -360,29 +381,39 @@ def _by_workload(variants: Iterable[Variant]) -> list[list[Variant]]:
 
 
 def _split(variants: list[Variant]) -> list[Cohort]:
-    """A cohort per route and mode (or part of it), each led by the shared reference."""
+    """A cohort per place and mode (or part of it), each led by the shared reference."""
     reference = variants[0]
-    parts = [set(part) | {reference} for groups in _groups_by_route(variants) for part in _parts(groups)]
+    parts = [set(part) | {reference} for groups in _groups_by_place(variants) for part in _parts(groups)]
     return [Cohort(tuple(v for v in variants if v in part)) for part in parts if len(part) > 1]
 
 
 def _fit(variants: Sequence[Variant], most: int) -> bool:
     """Do they fit into one cohort?"""
-    own = sharing(variant for variant in variants if not variant.control)
-    most_on_a_host = sum(math.ceil(variant.processes / max(1, variant.hosts)) for variant in own)
-    return len(variants) <= most and most_on_a_host <= COHORT_PROCESSES
+    own = list(sharing(variant for variant in variants if not variant.control))
+    pages = [variant for variant in own if over_http(variant.layer)]
+    on_a_host = sum(math.ceil(variant.processes / max(1, variant.hosts)) for variant in pages)
+    connections = sum(variant.connections for variant in own if not over_http(variant.layer))
+    return len(variants) <= most and on_a_host <= COHORT_PAGE_PROCESSES and connections <= COHORT_CONNECTIONS
 
 
-def _groups_by_route(variants: Iterable[Variant]) -> list[list[list[Variant]]]:
-    """By route and mode, groups of variants that share processes, with their controls and the same
+def _groups_by_place(variants: Iterable[Variant]) -> list[list[list[Variant]]]:
+    """By place and mode, groups of variants that share processes, with their controls and the same
     in other environments.
     """
-    by_route: dict[tuple[str, str], dict[Variant, list[Variant]]] = {}
+    by_place: dict[tuple[str | float, str], dict[Variant, list[Variant]]] = {}
     for variant in variants:
-        groups = by_route.setdefault((variant.route, variant.mode), {})
+        groups = by_place.setdefault((_place(variant), variant.mode), {})
         alike = _of_same_processes(replace(variant, control=0, environment=DEFAULT))
         groups.setdefault(alike, []).append(variant)
-    return [list(groups.values()) for groups in by_route.values()]
+    return [list(groups.values()) for groups in by_place.values()]
+
+
+def _place(variant: Variant) -> str | float:
+    """A route; for all steps of a site, each a route of its own, their distance: the effect of a step
+    is its ratio to the step that it builds on, at the same distance.
+    """
+    _route, delay_ms = apart(variant.route)
+    return delay_ms if over_http(variant.layer) else variant.route
 
 
 def _parts(groups: Iterable[list[Variant]]) -> list[list[Variant]]:

@@ -3,20 +3,22 @@ chose (pure).
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from pgperf.core import protocol
+from pgperf.core.delayed_routes import apart
 from pgperf.core.layers import LAYERS, ORM_LAYER
 from pgperf.core.limits import LEAST_BLOCKS
 from pgperf.core.records import Cohort, Definition, Plan, Variant, WorkloadDefinition
 from pgperf.runner import slice_length
-from pgperf.runner.plan import sharing
+from pgperf.runner.plan import sharing, warm_up_turns
 
-#: The parts of a cohort's block. In a cold block the first client of each variant starts alone.
-START, COLD_START, WARM_UP, PILOT, ROUND, DIAGNOSTIC = (
-    "start", "cold_start", "warm_up", "pilot", "round", "diagnostic",
+#: The parts of a cohort's block. Web servers start anew where a hook does that. In a cold block the
+#: first client of each variant starts alone.
+RESTART, START, COLD_START, WARM_UP, PILOT, ROUND, DIAGNOSTIC = (
+    "restart", "start", "cold_start", "warm_up", "pilot", "round", "diagnostic",
 )  # fmt: skip
 
 #: What a promise has beyond the least time: three times as much, a minute at most, and half at least.
@@ -46,6 +48,7 @@ def steps(plan: Plan, *, diagnoses: bool) -> Counter[Step]:
     cold = min(definition.cold_blocks, definition.blocks)
     for at, cohort in enumerate(plan.cohorts):
         times = {
+            RESTART: definition.blocks if restarted(definition, cohort) else 0,
             COLD_START: cold,
             START: definition.blocks - cold,
             WARM_UP: definition.blocks,
@@ -96,6 +99,7 @@ def predicted_s(plan: Plan, step: Step) -> float:
     """The wall time of a step, each time that the run does it."""
     cohort = plan.cohorts[step.cohort]
     predict = {
+        RESTART: _restart_s,
         START: _start_s,
         COLD_START: _cold_start_s,
         WARM_UP: _warm_up_s,
@@ -104,6 +108,14 @@ def predicted_s(plan: Plan, step: Step) -> float:
         DIAGNOSTIC: lambda definition, _cohort: diagnostic_s(definition),
     }
     return predict[step.part](plan.definition, cohort)
+
+
+def restarted(definition: Definition, cohort: Cohort) -> set[str]:
+    """The routes whose web servers start anew before each block of the cohort. A delayed route has
+    those of the route itself.
+    """
+    routes = {variant.route for variant in cohort.variants} & {*definition.web_routes}
+    return {apart(route)[0] for route in routes} if definition.restart_s else set()
 
 
 def round_s(
@@ -159,6 +171,10 @@ def _overhead_s(definition: Definition, variant: Variant) -> float:
     return _SLICE_OVERHEAD_S + arming_s + settling_s + (_DEPARTURE_S if variant.backends_pass else 0.0)
 
 
+def _restart_s(definition: Definition, cohort: Cohort) -> float:
+    return definition.restart_s * len(restarted(definition, cohort))
+
+
 def _start_s(definition: Definition, cohort: Cohort) -> float:
     """To start all clients together, and to end them."""
     clients = [(own.processes, _alone_s(definition, own)) for own in sharing(cohort.variants)]
@@ -181,15 +197,16 @@ def _cold_start_s(definition: Definition, cohort: Cohort) -> float:
 
 
 def _warm_up_s(definition: Definition, cohort: Cohort) -> float:
-    """All clients warm up at the same time, so operations that connect wait for each other."""
-    op_s = sum(slice_length.predicted_op_s(definition, own) for own in sharing(cohort.variants))
-    least_s, most_s = definition.warm_up_ms / 1000, slice_length.warm_up_most_s(definition)
     checkpoint = any(definition.work(variant.workload).bulk for variant in cohort.variants)
-    return (
-        _TRIAL_OPS * op_s
-        + max(least_s, min(definition.warm_up_ops * op_s, most_s))
-        + (_CHECKPOINT_S if checkpoint else 0.0)
-    )
+    turns_s = sum(_turn_s(definition, turn) for turn in warm_up_turns(sharing(cohort.variants)))
+    return turns_s + (_CHECKPOINT_S if checkpoint else 0.0)
+
+
+def _turn_s(definition: Definition, variants: Iterable[Variant]) -> float:
+    """Clients that warm up at the same time, so operations that connect wait for each other."""
+    op_s = sum(slice_length.predicted_op_s(definition, own) for own in variants)
+    least_s, most_s = definition.warm_up_ms / 1000, slice_length.warm_up_most_s(definition)
+    return _TRIAL_OPS * op_s + max(least_s, min(definition.warm_up_ops * op_s, most_s))
 
 
 def _pilot_s(definition: Definition, cohort: Cohort) -> float:

@@ -7,14 +7,18 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from pgperf import models
+from pgperf import models, registry
 from pgperf.catalog.driver_queries import BULK_INSERTS
 from pgperf.core import limits, protocol, records, site_start
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.layers import LAYERS
+from pgperf.core.layers import LAYERS, VIEW_LAYER
 from pgperf.core.limits import Limit, N
 from pgperf.db import validators
+from pgperf.workloads import discovery
+
+#: To end the web servers of a route, and for the first answer of those that follow.
+_STOP_AND_ANSWER_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -113,11 +117,21 @@ def _check_together(definition: records.Definition) -> None:
 
 
 def starting_here(definition: records.Definition) -> records.Definition:
-    """The definition with the time that the site takes to start, for its own workloads."""
+    """The definition with the time that the site takes to start: for its own workloads, and for web
+    servers that a hook starts anew before a block.
+    """
     works = (
         replace(work, start_s=site_start.seconds()) if work.is_site else work for work in definition.workloads
     )
-    return replace(definition, workloads=tuple(works))
+    restart_s = _restart_s() if definition.web_routes else 0.0
+    return replace(definition, workloads=tuple(works), restart_s=restart_s)
+
+
+def _restart_s() -> float:
+    """Of the web servers of a route: they load the site as the layer of a view does; 0 if no hook."""
+    discovery.discover()
+    loads_s = max(LAYERS[VIEW_LAYER].start_seconds, site_start.seconds())
+    return _STOP_AND_ANSWER_S + loads_s if registry.BLOCK_HOOKS else 0.0
 
 
 def workload(row: models.Workload) -> records.WorkloadDefinition:

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import published_b
 from benchmarks.published import CONFIRMED, QUALIFIED, REFUTED, UNKNOWN
 from benchmarks.published_rules import STEP_RULES, at_distance, steps
+from example.books.benchmarks import BENCHMARKS
 from example.stack.web_steps import PUBLISHED, PUBLISHED_MS, STEPS
 from pgperf.catalog.published import PUBLICATIONS
 from tests.benchmarks.made_up_runs import NARROW, WIDE, Run, comparison, row, run
@@ -83,6 +84,12 @@ def test_each_distance_has_its_own_answers() -> None:
     far = steps_run(HIS, (PUBLISHED_MS,))
     assert {each.word for each in steps(far, 0.0)} == {UNKNOWN}
     assert UNKNOWN not in {each.word for each in steps(far, PUBLISHED_MS)}
+
+
+def test_the_run_has_the_time_budget_of_its_benchmark_and_the_quick_one_has_none() -> None:
+    full, quick = published_b.WANTED["steps"]
+    assert f"--budget-s={BENCHMARKS['site-steps']['budget_s']}" in full
+    assert "--budget-s=0" in quick
 
 
 def test_the_table_has_the_published_figures_and_both_distances() -> None:

@@ -51,7 +51,11 @@ def test_what_was_not_measured_is_named_and_never_a_number() -> None:
     assert "unknown" in text
 
 
-@pytest.mark.parametrize("layers", [CONNECTION_COST.layers, (LAYER,)], ids=["full", "quick"])
+@pytest.mark.parametrize(
+    "layers",
+    [CONNECTION_COST.layers, tuple(published_c.LAYERS), (LAYER,)],
+    ids=["benchmark", "full", "quick"],
+)
 def test_the_runs_fit_into_the_connections_of_the_login_without_a_password(layers: tuple[str, ...]) -> None:
     plan = make_plan(
         Definition(
@@ -63,6 +67,12 @@ def test_the_runs_fit_into_the_connections_of_the_login_without_a_password(layer
     kept_by_the_pooler = 3 * CLIENTS
     free = TRUSTED_CONNECTIONS - kept_by_the_pooler
     assert estimate(plan).connections <= Settings().CONNECTION_SHARE * free
+
+
+def test_the_runs_have_all_layers_of_the_tables() -> None:
+    for full, _quick in published_c.WANTED.values():
+        (layers,) = (word.removeprefix("--layers=") for word in full if word.startswith("--layers="))
+        assert layers.split(",") == list(published_c.LAYERS)
 
 
 def write(path: Path, run: Run) -> str:

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
+import example.settings
 from example.books.benchmarks import create_benchmarks
 from example.books.management.commands.set_up_site import create_admin, create_targets
 from example.stack import web_steps
 from example.stack.postgres import READER, TRUSTED
 from pgperf.access import credentials
 from pgperf.models import Benchmark, Database, Target
+from pgperf.runner import run_time
+from pgperf.runner.plan import make_plan
 from pgperf.runs.definitions import freeze
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +92,20 @@ def test_the_benchmark_of_the_steps_can_be_frozen(stack: dict[str, str]) -> None
         "web_apache",
         "web_apache+45ms",
     ]
+
+
+@pytest.mark.usefixtures("allowed_urls")
+def test_the_benchmark_of_the_steps_fits_into_its_budget(stack: dict[str, str]) -> None:
+    """Twice, because pages take longer than predicted; and a step is measured beside its base."""
+    database = create_targets({**stack, **STEP_URLS})
+    create_benchmarks(database)
+    plan = make_plan(freeze(Benchmark.objects.get(name="site-steps"), database))
+    assert plan.definition.restart_s > 0
+    assert 2 * run_time.least_s(plan) < plan.definition.budget_s <= example.settings.PGPERF["MAX_RUN_SECONDS"]
+    together = [{variant.route for variant in cohort.variants} for cohort in plan.cohorts]
+    assert len(together) == 2
+    for step, base in plan.definition.web_routes.items():
+        assert not base or any({step, base} <= routes for routes in together)
 
 
 def test_every_route_of_the_demo_resolves(stack: dict[str, str]) -> None:

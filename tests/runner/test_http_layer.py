@@ -3,9 +3,10 @@
 import socket
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ import pytest
 from pgperf.analysis.http_requests import HttpRequests
 from pgperf.analysis.summary import summarise
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.records import Definition, Page, Route, VariantBlock, WorkloadDefinition
+from pgperf.core.protocol import Slice
+from pgperf.core.records import Definition, Page, Route, Variant, VariantBlock, WorkloadDefinition
+from pgperf.runner.block import warm_up
 from pgperf.runner.plan import make_plan
+from pgperf.runner.progress import Progress
 from pgperf.runner.run import RunSettings, execute
 from tests.clients.web_server import PAGE, WebServer, answer
 from tests.runner.builders import definition
@@ -70,6 +74,57 @@ def test_requests_are_measured_with_their_phases(site: WebServer) -> None:
     for piece in anew.slices:
         assert piece.new_connections == piece.ops
         assert piece.connect_ns
+
+
+def test_the_restart_of_web_servers_is_a_step_of_its_own(
+    site: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no part of the start of the clients, by which later starts are predicted."""
+    took: list[tuple[str, float]] = []
+    ended = Progress.ended
+
+    def note(self: Progress, cohort: int, part: str) -> None:
+        took.append((part, time.monotonic()))
+        ended(self, cohort, part)
+
+    monkeypatch.setattr(Progress, "ended", note)
+    waiting = replace(MACHINE, before_block=lambda _block, _routes: time.sleep(0.2))
+    execute(make_plan(pages(restart_s=1.0)), routes(site), waiting, Watcher())
+    assert [part for part, _at in took][:3] == ["restart", "cold_start", "warm_up"]
+    took.clear()
+    execute(make_plan(pages()), routes(site), waiting, Watcher())
+    assert [part for part, _at in took][:2] == ["cold_start", "warm_up"]
+
+
+@dataclass
+class Noted:
+    """Notes what a warm-up asks of a group of clients."""
+
+    variant: Variant
+    said: list[str]
+    op_s: float = 0.01
+    owner: None = None
+
+    def begin(self, request: Slice) -> None:
+        self.said.append(f"{self.variant.route} begins")
+
+    def calibrate(self, request: Slice) -> None:
+        self.said.append(f"{self.variant.route} ends")
+
+    collect = calibrate
+
+
+def test_the_clients_of_one_web_server_at_a_time_warm_up() -> None:
+    """20 clients of each of 14 servers on one CPU would wait for seconds, up to their deadline."""
+    what = pages(
+        layers=("http", "fake"), routes=("web", "proxy", "here", "there"), web_routes={"web": "", "proxy": ""}
+    )
+    said: list[str] = []
+    variants = [variant for variant in make_plan(what).variants if not variant.control]
+    warm_up(what, [Noted(variant, said) for variant in variants])  # type: ignore[misc]
+    databases = ["here begins", "there begins", "here ends", "there ends"]
+    servers = [[f"{route} begins", f"{route} ends"] for route in ("web", "proxy")]
+    assert said == [*databases * 2, *servers[0] * 2, *servers[1] * 2]
 
 
 def test_several_clients_share_a_window(site: WebServer) -> None:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from pgperf.core.exceptions import BudgetTooShort, TimeIsUp
 from pgperf.core.limits import LEAST_BLOCKS
-from pgperf.core.records import Plan
+from pgperf.core.records import Page, Plan, WorkloadDefinition
 from pgperf.runner import run_time
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
 from pgperf.runner.progress import Progress
-from pgperf.runner.run_time import COLD_START, DIAGNOSTIC, PILOT, ROUND, START, WARM_UP
+from pgperf.runner.run_time import COLD_START, DIAGNOSTIC, PILOT, RESTART, ROUND, START, WARM_UP
 from tests.runner.builders import definition
 from tests.runner.test_progress import Watch
 
@@ -43,7 +43,9 @@ class Run:
 
     def block(self, block: int) -> None:
         begin, once = self.watch.now, 0.0
-        for cohort in range(len(self.plan.cohorts)):
+        for cohort, variants in enumerate(self.plan.cohorts):
+            if run_time.restarted(self.plan.definition, variants):
+                self.step(cohort, RESTART, "restart")
             cold = block < self.plan.definition.cold_blocks
             self.step(cohort, COLD_START if cold else START, "start")
             self.step(cohort, WARM_UP, "warm_up")
@@ -127,6 +129,31 @@ def test_a_run_keeps_its_promise_by_a_quarter_also_if_load_comes_later(
     assert took_s <= budget_s + begun_last_s
     if begun_last_s < budget_s / 4:
         assert took_s <= 1.25 * budget_s
+
+
+def site(budget_s: int, cohorts: int = 2) -> Plan:
+    """A step of a web site in each cohort, whose servers start anew before each block."""
+    page = WorkloadDefinition("page", "", page=Page("/"))
+    return planned(
+        cohorts, budget_s=budget_s, workloads=(page,), layers=("http",), routes=("web",), web_routes={"web": ""},
+        restart_s=2.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("restart", [0.5, 2.0, 6.0])
+def test_a_run_that_starts_web_servers_anew_keeps_its_promise(restart: float) -> None:
+    run = Run(site(120), restart=restart, round=0.3)
+    took_s = run.all()
+    assert took_s <= 120
+    assert len(run.rounds) >= 2 * LEAST_BLOCKS
+
+
+def test_restarts_that_take_too_long_are_refused_after_the_first_ones() -> None:
+    """Twelve of 15 s do not fit into two minutes."""
+    run = Run(site(120), restart=15.0)
+    with pytest.raises(BudgetTooShort, match=r"at least (1[89]|2)\d+ s"):
+        run.all()
+    assert run.pace.passed_s() < 20
 
 
 def test_a_block_after_the_sixth_begins_only_if_the_slowest_so_far_would_fit() -> None:

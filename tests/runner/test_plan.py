@@ -8,9 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.catalog.driver_queries import BATCH, COPYFROM, ONE_PLUS_ONE
+from pgperf.catalog.driver_suite import DRIVER_SUITE_PUBLISHED
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import LeftOut, Variant, WorkloadDefinition
-from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, make_plan, round_order, sharing
+from pgperf.core.records import Cohort, Definition, LeftOut, Page, Variant, WorkloadDefinition
+from pgperf.runner.plan import (
+    COHORT_CONNECTIONS,
+    COHORT_PAGE_PROCESSES,
+    COHORT_SIZE,
+    make_plan,
+    round_order,
+    sharing,
+    warm_up_turns,
+)
 from tests.runner.builders import definition
 
 LADDER = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
@@ -120,7 +129,7 @@ class TestManyClients:
         for cohort in self.plan.cohorts:
             beside = {self.plan.variants[0]} if cohort.variants[1].route != "socket" else set()
             own = [v for v in cohort.variants if not v.control and v not in beside]
-            assert sum(v.clients for v in sharing(own)) == COHORT_PROCESSES
+            assert sum(v.clients for v in sharing(own)) == COHORT_CONNECTIONS
 
     def test_the_largest_of_a_layer_and_route_has_the_clients_and_the_others_drive_some_of_them(self) -> None:
         families = sharing(self.plan.cohorts[0].variants)
@@ -162,6 +171,50 @@ class TestManyClients:
                 assert replace(variant, control=0) in cohort.variants
         wanted = len(layers) * len(routes) * len(modes) * len(counts)
         assert sum(not variant.control for variant in seen) == wanted
+
+
+def held(cohort: Cohort, reference: Variant) -> int:
+    """The connections of a cohort, without those of the reference and of controls."""
+    return sum(v.connections for v in sharing(cohort.variants) if not v.control and v != reference)
+
+
+@given(
+    st.sets(st.sampled_from(("libpq", "pgbench", "pgbench_one_thread", "psycopg")), min_size=1),
+    st.sets(st.sampled_from(ROUTES), min_size=1),
+    st.integers(1, 40),
+    st.integers(1, 10),
+)
+def test_a_cohort_is_cut_by_the_connections_that_it_holds(
+    layers: set[str], routes: set[str], clients: int, workers: int
+) -> None:
+    """One process of pgbench, or of several workers, has many. A variant alone may have too many."""
+    plan = make_plan(
+        definition(layers=tuple(layers), routes=tuple(routes), clients=(clients,), workers=workers)
+    )
+    reference = plan.variants[0]
+    for cohort in plan.cohorts:
+        alone = len([v for v in cohort.variants if not v.control and v != reference]) <= 1
+        assert held(cohort, reference) <= COHORT_CONNECTIONS or alone
+
+
+def test_a_published_suite_of_workers_has_a_cohort_for_each_workload() -> None:
+    """Six drivers and modes with ten workers: 60 connections, and ten of the control."""
+    suite = DRIVER_SUITE_PUBLISHED
+    left = [
+        LeftOut(layer=layer, mode=mode, reason="")
+        for layer, mode in (("psycopg2", "prepared"), ("asyncpg", "simple"))
+    ]
+    plan = make_plan(
+        definition(
+            workloads=suite.workloads, layers=suite.layers, modes=suite.modes, workers=suite.workers,
+            bulk_api=suite.bulk_api, row_type=suite.row_type,
+        ),
+        left,
+    )  # fmt: skip
+    assert [{v.workload for v in cohort.variants} for cohort in plan.cohorts] == [
+        {work.name} for work in suite.workloads
+    ]
+    assert {sum(v.connections for v in cohort.variants) for cohort in plan.cohorts} == {70}
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 5))
@@ -232,6 +285,56 @@ class TestTwoWorkloads:
         ]  # fmt: skip
 
 
+class TestSteps:
+    """The steps of a site, near and far: those of one distance are compared directly."""
+
+    builds_on = {"apache": "", "nginx": "apache", "pooled": "nginx", "tls": "pooled", "atomic": "pooled"}
+
+    def site(self, clients: int = 20, more: int = 0) -> Definition:
+        builds_on = {**self.builds_on, **{f"more{at}": "apache" for at in range(more)}}
+        far = {f"{name}+45ms": f"{base}+45ms" if base else "" for name, base in builds_on.items()}
+        return definition(
+            workloads=(WorkloadDefinition("list", "", page=Page("/")),), layers=("http",), clients=(clients,),
+            connection_modes=("per_operation",), routes=(*builds_on, *far), web_routes={**builds_on, **far},
+        )  # fmt: skip
+
+    def test_those_of_both_distances_share_a_cohort_where_they_fit(self) -> None:
+        assert len(make_plan(self.site()).cohorts) == 1
+
+    @pytest.mark.parametrize("more", [4, 8])
+    def test_a_step_shares_a_cohort_with_the_step_that_it_builds_on(self, more: int) -> None:
+        plan = make_plan(self.site(more=more))
+        reference = plan.variants[0]
+        routes = [{v.route for v in cohort.variants if v != reference} for cohort in plan.cohorts]
+        assert [{route.endswith("+45ms") for route in own} for own in routes] == [{False}, {True}]
+        assert all(cohort.variants[cohort.reference] == reference for cohort in plan.cohorts)
+        for step, base in plan.definition.web_routes.items():
+            assert (
+                any({step, base} <= {v.route for v in cohort.variants} for cohort in plan.cohorts) or not base
+            )
+
+    def test_more_clients_than_may_stand_by_are_split(self) -> None:
+        plan = make_plan(self.site(clients=100))
+        assert [len(cohort.variants) for cohort in plan.cohorts] == [3, 3, 2, 3, 3, 3]
+        for cohort in plan.cohorts:
+            own = [v for v in cohort.variants if not v.control and v != plan.variants[0]]
+            assert sum(v.clients for v in own) <= COHORT_PAGE_PROCESSES
+
+    def test_other_clients_beside_them_have_the_usual_limit(self) -> None:
+        both = replace(
+            self.site(clients=40), layers=("libpq", "http"), routes=(*self.builds_on, "tcp", "socket")
+        )
+        cohorts = make_plan(both).cohorts
+        assert [len({v.route for v in c.variants if v.layer == "libpq"}) for c in cohorts] == [0, 1, 1]
+
+    def test_the_clients_of_one_step_warm_up_at_a_time(self) -> None:
+        variants = make_plan(
+            replace(self.site(), layers=("libpq", "http"), routes=("nginx", "tcp", "tls"))
+        ).variants
+        turns = [[v.route for v in turn] for turn in warm_up_turns(variants)]
+        assert turns == [["tcp"], ["nginx"], ["tls"], ["nginx"], ["tls"]]
+
+
 class TestSuite:
     """Three or more workloads take turns; each has a control and, where it must, a cohort."""
 
@@ -281,7 +384,7 @@ class TestSuite:
             own = [v for v in plan.variants if v.workload == name]
             cohorts = [set(own) & set(c.variants) for c in plan.cohorts if set(own) & set(c.variants)]
             assert set().union(*cohorts) == set(own)
-            small = len(own) <= COHORT_SIZE and sum(v.clients for v in sharing(own)) <= COHORT_PROCESSES
+            small = len(own) <= COHORT_SIZE and sum(v.clients for v in sharing(own)) <= COHORT_CONNECTIONS
             assert len(cohorts) == 1 or not small
             assert len(cohorts) == 1 or set.intersection(*cohorts), "nothing to compare them through"
         for cohort in plan.cohorts:

@@ -7,9 +7,9 @@ import pytest
 
 from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
-from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.exceptions import BudgetTooShort, PreflightRefused
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import WorkloadDefinition
+from pgperf.core.records import Definition, Page, WorkloadDefinition
 from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan
 from tests.runner.builders import definition
@@ -138,6 +138,34 @@ def test_a_site_that_starts_slowly_takes_longer_where_it_is_started(layer: str, 
     assert run_time.seconds(slow) - run_time.seconds(usual) == pytest.approx(starts * 4)
 
 
+def site(restart_s: float = 0.0, **changes: Any) -> Definition:
+    """Two steps of a web site, one of them at a distance too."""
+    steps = {"near": "", "tls": "near", "near+45ms": ""}
+    return definition(
+        workloads=(WorkloadDefinition("page", "", page=Page("/")),), layers=("http",), routes=tuple(steps),
+        web_routes=steps, blocks=6, restart_s=restart_s, **changes,
+    )  # fmt: skip
+
+
+def test_web_servers_that_start_anew_before_each_block_take_time() -> None:
+    """Those of both steps; a distance has no servers of its own."""
+    plain, anew = (run_time.seconds(make_plan(site(restart_s))) for restart_s in (0.0, 3.0))
+    assert anew - plain == pytest.approx(6 * 2 * 3)
+
+
+def test_a_hook_beside_a_benchmark_without_pages_takes_no_time() -> None:
+    plain, anew = (run_time.seconds(make_plan(definition(restart_s=each))) for each in (0.0, 3.0))
+    assert anew == plain
+
+
+def test_a_run_is_refused_before_it_starts_where_restarts_alone_exceed_its_budget() -> None:
+    preflight.check(make_plan(site(budget_s=60)), PLENTY, 0.25, 1800)
+    with pytest.raises(
+        BudgetTooShort, match=r"6 blocks take at least 1\d\d s.*has 60 s; .*budget of 1\d\d s"
+    ):
+        preflight.check(make_plan(site(budget_s=60, restart_s=8.0)), PLENTY, 0.25, 1800)
+
+
 def test_more_rounds_take_longer() -> None:
     short, long = (preflight.estimate(make_plan(definition(rounds=n))).seconds for n in (1, 100))
     assert long - short == pytest.approx(99 * 2 * 0.009)
@@ -204,6 +232,27 @@ def test_more_clients_than_free_slots_are_refused_with_the_numbers() -> None:
     ) as no:
         preflight.check(make_plan(what), preflight.Headroom(97, 64 << 30), 0.25, 1800)
     assert str(no.value).endswith("It fits with clients 1, 2, 4, 8")
+
+
+def pgbench(clients: int) -> Definition:
+    """A process of pgbench makes all connections of a variant."""
+    return definition(
+        layers=("libpq", "pgbench", "pgbench_one_thread"), routes=("tcp", "pgbouncer"), clients=(clients,),
+        connection_modes=("persistent", "per_operation"),
+    )  # fmt: skip
+
+
+def test_a_run_of_many_connections_is_split_until_it_fits() -> None:
+    """160 on a route: variants of two connection modes, the reference and a control."""
+    need = preflight.check(make_plan(pgbench(20)), preflight.Headroom(556, 64 << 30), 0.25, 1800)
+    assert need.connections == 20 * (3 + 1 + 1) + 1
+
+
+def test_connections_of_a_single_variant_that_do_not_fit_are_refused_with_the_remedy() -> None:
+    with pytest.raises(
+        PreflightRefused, match=r"needs 241 at once, allowed are 139 .* It fits with clients 40"
+    ):
+        preflight.check(make_plan(pgbench(80)), preflight.Headroom(556, 64 << 30), 0.25, 1800)
 
 
 def test_a_refusal_offers_half_the_clients_or_one_route() -> None:

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.core.records import Plan
+from pgperf.core.records import Page, Plan, WorkloadDefinition
 from pgperf.runner import run_time
 from pgperf.runner.plan import make_plan
 from pgperf.runner.progress import Progress
-from pgperf.runner.run_time import COLD_START, DIAGNOSTIC, PILOT, ROUND, START, WARM_UP, Step
+from pgperf.runner.run_time import COLD_START, DIAGNOSTIC, PILOT, RESTART, ROUND, START, WARM_UP, Step
 from tests.runner.builders import definition
 
 
@@ -84,6 +84,21 @@ def test_late_starts_make_the_next_starts_late() -> None:
     predicted = {part: run_time.predicted_s(plan, Step(0, part)) for part in (START, COLD_START)}
     expected_s = before_s - predicted[COLD_START] + 9 * (predicted[COLD_START] + 2 * predicted[START])
     assert run.progress.left_s() == pytest.approx(expected_s)
+
+
+def test_the_first_restart_of_web_servers_corrects_the_next_ones_and_no_start_of_clients() -> None:
+    page = WorkloadDefinition("page", "", page=Page("/"))
+    plan = two_cohorts(
+        workloads=(page,), layers=("http",), routes=("web",), web_routes={"web": ""}, restart_s=2.0
+    )
+    run = Run(plan)
+    before_s = run.progress.left_s()
+    run.step(0, RESTART, seconds=6.0)
+    run.step(0, COLD_START)
+    cold_s = run_time.predicted_s(plan, Step(0, COLD_START))
+    assert run.progress.left_s() == pytest.approx(before_s - 2.0 - cold_s + 3 * 4.0)
+    assert run.progress.expected_s(Step(1, RESTART)) == pytest.approx(6.0)
+    assert run.progress.expected_s(Step(1, COLD_START)) == pytest.approx(cold_s)
 
 
 def test_the_pilot_corrects_the_rounds_of_its_cohort() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
+from pgperf import registry
 from pgperf.core import limits, site_start
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition
@@ -43,6 +44,24 @@ def test_own_workloads_know_how_long_the_site_takes_to_start(monkeypatch: pytest
     assert "start_s" not in definition.to_json()["workloads"][0]
     assert stored == definition
     assert starting_here(stored).work("own").start_s == 2.5
+
+
+def test_web_servers_that_a_hook_starts_anew_load_the_site(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": ["http://127.0.0.1:8000"]}
+    monkeypatch.setattr(site_start, "seconds", lambda: 2.5)
+    monkeypatch.setattr(registry, "BLOCK_HOOKS", {("site", "anew"): print})
+    database = make_database()
+    database.targets.create(route="web", url="http://127.0.0.1:8000")
+    page = Workload.objects.create(name="page", title="Page", path="/")
+    found = freeze(make_benchmark(workloads=[page], layers=["http"], routes=["web"]), database)
+    assert found.restart_s == 3.0
+    assert "restart_s" not in found.to_json()
+    assert starting_here(Definition.from_json(found.to_json())).restart_s == 3.0
+    assert freeze(make_benchmark("other"), database).restart_s == 0.0
+    monkeypatch.setattr(registry, "BLOCK_HOOKS", {})
+    assert starting_here(found).restart_s == 0.0
 
 
 def test_environments_are_chosen_by_the_names_of_the_settings(settings: Any) -> None:

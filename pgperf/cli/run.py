@@ -113,8 +113,8 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
     """Say how long the run takes, wait for its end and print it. Raises CommandError unless it is
     done.
     """
-    _say_time(asked, err)
     bar = Bar(err)
+    _say_time(asked, bar)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
     finally:
@@ -124,11 +124,11 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
         raise CommandError(f"{ended}: {ended.get_status_display()}. {named(ended.error)}")
 
 
-def _say_time(asked: Run, err: OutputWrapper) -> None:
+def _say_time(asked: Run, bar: Bar) -> None:
     """Nothing of a run that has no plan: its own error says why."""
     with suppress(PgperfError):
         plan = make_plan(starting_here(Definition.from_json(asked.definition)))
-        err.write(f"{asked} takes {time_text(plan)}.", style_func=str)
+        bar.line(f"{asked} takes {time_text(plan)}.")
 
 
 def find_benchmark(name: str) -> Benchmark:

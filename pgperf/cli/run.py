@@ -12,7 +12,7 @@ from time import sleep
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
@@ -117,6 +117,8 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
     _say_time(asked, bar)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
+    except Run.DoesNotExist:
+        raise CommandError(f"{asked} was deleted before it had ended. Start it again.") from None
     finally:
         bar.close()
     _print(ended, out, as_json=options["json"])
@@ -245,10 +247,12 @@ def _print(ended: Run, out: OutputWrapper, *, as_json: bool) -> None:
 
 
 def _page(run: Run) -> str:
-    """Where the run's page is; nothing in a site without pgperf's pages."""
+    """Where the run's page is; nothing in a site without pgperf's pages, or whose URLs cannot be
+    imported.
+    """
     try:
         path = reverse("admin:pgperf_run_change", args=[run.pk])
-    except NoReverseMatch:
+    except Exception:  # as wide as what a urls.py can raise; Django's own checks tell of it
         return ""
     return f"The page of this run on your site: {path}"
 

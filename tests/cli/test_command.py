@@ -25,6 +25,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.test import Client
+from django.urls import clear_url_caches
 from django.utils import timezone
 
 from benchmarks.twin import twin
@@ -698,3 +699,52 @@ def _environment() -> dict[str, str]:
 
 def _interrupt(_: float) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.fixture(params=["missing", "broken"])
+def unusable_urls(request: pytest.FixtureRequest, settings: Any) -> Iterator[None]:
+    """A site without ROOT_URLCONF, or with one that cannot be imported."""
+    if request.param == "missing":
+        del settings.ROOT_URLCONF
+    else:
+        settings.ROOT_URLCONF = "tests.no_such_urls"
+    clear_url_caches()
+    yield
+    clear_url_caches()
+
+
+@pytest.mark.usefixtures("unusable_urls")
+class TestUnusableUrls:
+    def test_a_run_that_is_done_is_printed(self, spin: Benchmark) -> None:
+        text = pgperf("run", "spin")
+        assert ": done" in text
+        assert "The page of this run" not in text
+
+    def test_doctor_goes_on(self) -> None:
+        found = list(doctor.installation())
+        assert all(isinstance(each, doctor.CheckResult) for each in found)
+        assert found
+
+
+def test_doctor_tells_of_checks_that_fail(settings: Any) -> None:
+    settings.ROOT_URLCONF = "tests.no_such_urls"
+    clear_url_caches()
+    [found] = doctor.installation()
+    assert (found.mark, found.subject) == ("problem", "system checks")
+    assert found.text == "cannot be made: ModuleNotFoundError: No module named 'tests.no_such_urls'"
+
+
+class TestDeleted:
+    """In the admin, while a command waits."""
+
+    def test_a_run_that_is_awaited(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(state.broker, "send", lambda run_id, queue: None)
+        monkeypatch.setattr(run_command, "sleep", lambda _: Run.objects.all().delete())
+        said = refusal("run", "spin", "--queue")
+        assert re.fullmatch(r"spin #\d+ was deleted before it had ended\. Start it again\.", said)
+
+    def test_a_run_that_waits_for_its_turn(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        state.claim(make_run(Run.Status.QUEUED, busy_key=None, database=Database.objects.get()).pk, "w@h")
+        mine = Run.objects.filter(benchmark_name="spin")
+        monkeypatch.setattr(run_command, "sleep", lambda _: mine.delete())
+        assert "was deleted before it had ended" in refusal("run", "spin")

@@ -121,7 +121,7 @@ def _last(after: Run) -> Run:
 def _from_file(path: Path) -> ComparedRun:
     try:
         return exported(json.loads(path.read_text()))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CommandError(
             f"baseline: {path} cannot be read as JSON ({type(error).__name__});"
             " name a file, LAST or the number of a run."

@@ -208,6 +208,8 @@ WRONG: list[Callable[[dict[str, Any]], Any]] = [
     lambda data: data | {"levels": [data["levels"][-1] | {"base_layer": "libpq", "us_over": []}]},
     lambda data: data | {"run": data["run"] | {"status": "running away"}},
     lambda data: data | {"run": data["run"] | {"started": 5}},
+    lambda data: data | {"run": data["run"] | {"id": float("inf")}},
+    lambda data: data | {"levels": [data["levels"][0] | {"us": 10**400}]},
     lambda data: {key: value for key, value in data.items() if key != "levels"},
 ]
 
@@ -218,8 +220,13 @@ def test_a_file_that_is_no_export_is_refused(spoil: Callable[[dict[str, Any]], A
     path = exported(run, tmp_path)
     path.write_text(json.dumps(spoil(json.loads(path.read_text()))))
     assert "not the JSON export of a run" in str(failure(run.pk, "--baseline", path))
-    path.write_bytes(b"\xff{")
-    assert "cannot be read as JSON" in str(failure(run.pk, "--baseline", path))
+
+
+@pytest.mark.parametrize("content", [b"\xff{", b"{", b"[" * 100_000, b"1" * 5_000])
+def test_a_file_that_cannot_be_read_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_bytes(content)
+    assert "cannot be read as JSON" in str(failure(ended().pk, "--baseline", path))
 
 
 def test_several_runs_are_compared_with_the_oldest_one() -> None:

@@ -31,10 +31,12 @@ from django.utils import timezone
 from benchmarks.twin import twin
 from pgperf.access import fixtures, guardrails, readonly_role
 from pgperf.catalog import BENCHMARKS, FIXTURES
-from pgperf.cli import doctor
+from pgperf.cli import build, doctor
 from pgperf.cli import run as run_command
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Route
+from pgperf.install.c_client import BuildResult
+from pgperf.install.drivers import DriversResult
 from pgperf.install.launch import C_CLIENT
 from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.reports.labels import layer_title
@@ -319,6 +321,14 @@ def test_build(settings: Any, tmp_path: Path) -> None:
     assert pgperf("build").startswith(f"{tmp_path / C_CLIENT} (libpq ")
     settings.PGPERF = {**settings.PGPERF, "CC": "no-such-compiler"}
     assert "no-such-compiler" in refusal("build")
+
+
+def test_build_speaks_of_no_driver_that_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """psycopg_c may be missing."""
+    monkeypatch.setattr(build, "build_drivers", lambda folder: DriversResult("", ()))
+    monkeypatch.setattr(build, "build", lambda *_: BuildResult(Path("client"), "18", ""))
+    said = "The site has every driver that needs no compiler. Nothing was installed."
+    assert pgperf("build", "--drivers").startswith(said)
 
 
 @pytest.fixture

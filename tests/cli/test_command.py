@@ -246,6 +246,16 @@ class TestRun:
         assert re.match(r"spin #\d+ takes (about|at most) \d+", said), "before it starts"
         assert said.endswith("100 %\n")
 
+    def test_goes_on_where_nobody_sees_the_progress(self, spin: Benchmark) -> None:
+        class Closed(io.StringIO):
+            def write(self, text: str) -> int:
+                raise BrokenPipeError
+
+        out = io.StringIO()
+        call_command("pgperf", "run", "spin", stdout=out, stderr=Closed())
+        assert Run.objects.get().status == Run.Status.DONE
+        assert ": done" in out.getvalue()
+
 
 class TestQueue:
     """Through Celery: a thread plays the worker at the first look."""

@@ -200,4 +200,6 @@ def _no_traceback() -> Iterator[None]:
         raise CommandError("Interrupted.", returncode=130) from None
     except OSError as error:
         of = f", {error.filename}" if error.filename else ""
-        raise CommandError(f"The system reports: {error.strerror or error}{of}.") from error
+        raise CommandError(
+            f"The system reports: {error.strerror or str(error) or type(error).__name__}{of}."
+        ) from error

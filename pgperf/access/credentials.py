@@ -18,6 +18,7 @@ from pgperf.conf import get_settings
 from pgperf.core.exceptions import CredentialError
 from pgperf.core.records import Route, most_direct
 from pgperf.db import allowed_hosts
+from pgperf.db.site_aliases import is_postgresql
 from pgperf.db.web_urls import WebUrl
 from pgperf.models import Database, Target
 
@@ -190,7 +191,7 @@ def _from_alias(row: Database | Target, name: str) -> Login:
     if name not in connections.databases:
         raise CredentialError(f"credential: DATABASES has no alias {name!r} on this machine")
     alias = connections.databases[name]
-    if "postgresql" not in alias["ENGINE"] and "postgis" not in alias["ENGINE"]:
+    if not is_postgresql(alias):
         raise CredentialError(
             f"credential: alias {name!r} of DATABASES is not a PostgreSQL database ({alias['ENGINE']})"
         )

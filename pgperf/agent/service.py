@@ -82,7 +82,7 @@ class _Service:
             self._retry(partial(rows.refuse, self._row_id, self._agent, f"the order is not valid: {error}"))
             return
         data, readings = self._watch(request) if request else self._hand_over()
-        data["clock"] = clock.offset(self._row_id).to_json()
+        data["clock"] = self._retry(partial(clock.offset, self._row_id)).to_json()
         answer = partial(rows.answer, self._row_id, self._agent, number, data, readings)
         self._retry(answer)
 

@@ -9,6 +9,7 @@ from django.db import connections, router, transaction
 
 from pgperf.access import credentials
 from pgperf.core.exceptions import CredentialError, InvalidDefinition
+from pgperf.db.site_aliases import is_postgresql
 from pgperf.models import Database, Target
 
 _POOLER_PORT = 6432
@@ -123,7 +124,7 @@ def _alias(name: str) -> dict[str, Any]:
             f"alias: DATABASES has no {name!r}. Use one of {', '.join(connections.databases)}."
         )
     found = connections.databases[name]
-    if not any(kind in found["ENGINE"] for kind in ("postgresql", "postgis")):
+    if not is_postgresql(found):
         raise InvalidDefinition(f"alias: {name!r} is not a PostgreSQL database ({found['ENGINE']}).")
     return found
 
@@ -137,7 +138,18 @@ def _target(alias: str) -> Target:
             f"alias: {alias!r} has no HOST. Add the database and its targets in the admin."
         )
     route = "socket" if host.startswith("/") else "tcp"
-    return Target(route=route, host=host, port=int(found["PORT"] or 5432), sslmode=_sslmode(found))
+    return Target(route=route, host=host, port=_port(alias, found), sslmode=_sslmode(found))
+
+
+def _port(alias: str, found: dict[str, Any]) -> int:
+    """Raises InvalidDefinition for several addresses, as libpq takes them."""
+    port = str(found["PORT"] or 5432)
+    if "," in str(found["HOST"]) or not (port.isascii() and port.isdigit()):
+        raise InvalidDefinition(
+            f"alias: {alias!r} has not one address (HOST {found['HOST']!r}, PORT {port!r}). Add the database in"
+            " the admin, with a target for each address."
+        )
+    return int(port)
 
 
 def _sslmode(found: dict[str, Any]) -> str:

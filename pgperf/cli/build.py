@@ -33,4 +33,4 @@ def _drivers(settings: Settings, out: OutputWrapper) -> None:
     if result.requirements:
         out.write(f"{result.python} ({', '.join(result.requirements)})")
     else:
-        out.write("The site has every driver. Nothing was installed.")
+        out.write("The site has every driver that needs no compiler. Nothing was installed.")

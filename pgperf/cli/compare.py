@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on", type=percentage, metavar="5%",
         help="exit 1 if a comparison surely takes longer by more than this; exit 3 if one may, but it is"
-        " not sure",
+        " not sure, or if a run or a variant could not be compared",
     )  # fmt: skip
     parser.add_argument(
         "--relative", action="store_true",
@@ -68,9 +68,12 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     fail_on: float | None = options["fail_on"]
     if options["relative"]:
         found = found.relative()
-    out.write(_written(found, options, fail_on))
-    if fail_on is not None:
-        _judge(found.comparisons, fail_on)
+    try:
+        out.write(_written(found, options, fail_on))
+        out.flush()
+    finally:  # the exit code is the answer, also where nothing can be written
+        if fail_on is not None:
+            _judge(found, fail_on)
 
 
 def _compared(runs: Sequence[int], baseline: str | None) -> SeveralRuns:
@@ -88,7 +91,8 @@ def _written(found: SeveralRuns, options: dict[str, Any], fail_on: float | None)
     if options["format"]:
         return {"md": markdown, "html": comparison_html}[options["format"]](found)
     if not options["json"]:
-        return "\n\n".join(map(report, found.comparisons))
+        refused = (f"Not compared: {text}" for text in found.refusals)
+        return "\n\n".join([*map(report, found.comparisons), *refused])
     pair = len(found.comparisons) == 1
     data = (
         run_comparison_json(found.comparisons[0], fail_on) if pair and not found.refused
@@ -117,23 +121,38 @@ def _last(after: Run) -> Run:
 def _from_file(path: Path) -> ComparedRun:
     try:
         return exported(json.loads(path.read_text()))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CommandError(
             f"baseline: {path} cannot be read as JSON ({type(error).__name__});"
             " name a file, LAST or the number of a run."
         ) from error
 
 
-def _judge(comparisons: Sequence[RunComparison], fail_on: float) -> None:
-    limit = f"{100 * fail_on:g} %"
-    if worse := [change for found in comparisons for change in found.worse_by(fail_on)]:
-        raise CommandError(f"Worse by more than {limit}: {_names(worse)}.", returncode=WORSE)
-    if undecided := [change for found in comparisons for change in found.undecided_by(fail_on)]:
-        remedy = _REMEDIES[any(change.others_may_explain(fail_on) for change in undecided)]
-        raise CommandError(
-            f"Undecided, may be worse by more than {limit}: {_names(undecided)}. {remedy}",
-            returncode=UNDECIDED,
-        )
+def _judge(found: SeveralRuns, fail_on: float) -> None:
+    """What was not compared is not known to be as fast, so it is undecided."""
+    if worse := [change for each in found.comparisons for change in each.worse_by(fail_on)]:
+        raise CommandError(f"Worse by more than {_limit(fail_on)}: {_names(worse)}.", returncode=WORSE)
+    if undecided := [*_unsure(found.comparisons, fail_on), *_lacking(found)]:
+        raise CommandError("\n".join(undecided), returncode=UNDECIDED)
+
+
+def _unsure(comparisons: Sequence[RunComparison], fail_on: float) -> Iterator[str]:
+    if changes := [change for found in comparisons for change in found.undecided_by(fail_on)]:
+        remedy = _REMEDIES[any(change.others_may_explain(fail_on) for change in changes)]
+        yield f"Undecided, may be worse by more than {_limit(fail_on)}: {_names(changes)}. {remedy}"
+
+
+def _lacking(found: SeveralRuns) -> Iterator[str]:
+    """The runs that could not be compared, and the variants that a later run has lost."""
+    if found.refusals:
+        yield f"Undecided, because not compared: {'; '.join(found.refusals)}."
+    for each in found.comparisons:
+        if each.only_before:
+            yield f"Undecided, because {each.after} lacks what {each.before} measured: {', '.join(each.only_before)}."
+
+
+def _limit(fail_on: float) -> str:
+    return f"{100 * fail_on:g} %"
 
 
 def percentage(text: str) -> float:

@@ -44,7 +44,10 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
         confirmed=typed_name(database, options["database_name"], err) if database else "",
     )
     carry_out(test_run, options, out, err)
-    row.refresh_from_db()
+    try:
+        row.refresh_from_db()
+    except VariantResult.DoesNotExist:
+        raise CommandError(f"{row.run} was deleted meanwhile, and its verdict with it.") from None
     (err if options["json"] else out).write(_outcome_text(row))
 
 

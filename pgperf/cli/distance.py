@@ -47,6 +47,10 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
 def _target(database: str, route: str) -> Target:
     found = Target.objects.filter(route=route, enabled=True).select_related("database")
     targets = list(found.filter(database__name=database) if database else found)
+    if any(target.url for target in targets):
+        raise CommandError(
+            f"to: route {route!r} leads to a web server. Name the route of a database over TCP."
+        )
     if len(targets) == 1:
         return targets[0]
     if targets:

@@ -73,8 +73,13 @@ def run(out: OutputWrapper) -> None:
 
 
 def installation() -> Iterator[CheckResult]:
-    """pgperf's own system checks."""
-    found = [message for message in checks.run_checks() if (message.id or "").startswith("pgperf.")]
+    """pgperf's own system checks. Any of the site's may fail."""
+    try:
+        found = [message for message in checks.run_checks() if (message.id or "").startswith("pgperf.")]
+    except Exception as error:
+        text = f"cannot be made: {type(error).__name__}: {_first_line(error)}"
+        yield CheckResult("problem", "system checks", text, "manage.py check shows where it comes from")
+        return
     for message in found:
         mark = "problem" if message.is_serious() else "note"
         yield CheckResult(mark, str(message.id), str(message.msg), str(message.hint or ""))

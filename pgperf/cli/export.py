@@ -81,8 +81,7 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
         raise CommandError("--user goes with --format openmetrics.")
     row = _row(options["run"], Run.objects.all())
     if options["raw"]:
-        for lines in slices_csv(row):
-            out.write(lines, ending="")
+        _write_slices(row, out)
     elif options["format"] == "json":
         out.write(json.dumps(run_json(row), indent=2))
     elif options["format"] == "md":
@@ -92,6 +91,14 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     else:
         name = options["table"] or ("comparisons" if options["comparisons"] else "variants")
         out.write(TABLES[name](row), ending="")
+
+
+def _write_slices(row: Run, out: OutputWrapper) -> None:
+    """Until the reader leaves, as `head` does."""
+    for lines in slices_csv(row):
+        out.write(lines, ending="")
+        if getattr(out, "reader_left", False):
+            return
 
 
 def _shown(options: dict[str, Any]) -> Iterable[Run]:

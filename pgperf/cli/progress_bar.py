@@ -12,6 +12,7 @@ class Bar:
         self._stream = stream
         self._live = stream.isatty()
         self._last = ""
+        self._silent = False
 
     def progress(self, share: float, message: str) -> None:
         """`share` 0 to 1."""
@@ -31,6 +32,10 @@ class Bar:
         else:
             self._write(f"{message}\n")
 
+    def line(self, message: str) -> None:
+        """A line that stays, before the bar."""
+        self._write(f"{message}\n")
+
     def close(self) -> None:
         """Take the bar away."""
         if self._live:
@@ -40,6 +45,14 @@ class Bar:
         self._write(f"\r\x1b[K{line}")
 
     def _write(self, piece: str) -> None:
-        """Write the text without the colour of errors, which stderr has by default."""
-        self._stream.write(piece, style_func=str, ending="")
-        self._stream.flush()
+        """Write the text without the colour of errors, which stderr has by default.
+
+        Once that fails, the bar is silent: a run that nobody watches goes on.
+        """
+        if self._silent:
+            return
+        try:
+            self._stream.write(piece, style_func=str, ending="")
+            self._stream.flush()
+        except OSError:
+            self._silent = True

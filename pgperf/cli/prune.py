@@ -77,12 +77,26 @@ def _drop_fixtures(options: dict[str, Any], out: OutputWrapper) -> None:
 
 def _chosen(name: str) -> list[Database]:
     """The databases that allow fixtures; a production database only if it is named."""
-    allowing = Database.objects.filter(allow_fixtures=True)
-    found = list(allowing.filter(name=name) if name else allowing.filter(production=False))
+    if name:
+        return [_named(name)]
+    found = list(Database.objects.filter(allow_fixtures=True, production=False))
     if not found:
-        where = f"{name!r} is not a database that allows fixtures" if name else "No database allows fixtures"
         raise CommandError(
-            f"{where}, so pgperf has created none. Name a production database with --database."
+            "No database allows fixtures, of those that are not in production. Name a production database with"
+            " --database."
+        )
+    return found
+
+
+def _named(name: str) -> Database:
+    found = Database.objects.filter(name=name).first()
+    if found is None:
+        names = ", ".join(Database.objects.values_list("name", flat=True)) or "none"
+        raise CommandError(f"There is no database {name!r}. Databases: {names}.")
+    if not found.allow_fixtures:
+        raise CommandError(
+            f"{found} does not allow fixtures, so pgperf drops none there. Tick 'allow fixtures', or drop them:\n"
+            f"{fixtures.drop_script()}"
         )
     return found
 

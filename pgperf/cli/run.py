@@ -12,7 +12,7 @@ from time import sleep
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
@@ -113,10 +113,12 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
     """Say how long the run takes, wait for its end and print it. Raises CommandError unless it is
     done.
     """
-    _say_time(asked, err)
     bar = Bar(err)
+    _say_time(asked, bar)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
+    except Run.DoesNotExist:
+        raise CommandError(f"{asked} was deleted before it had ended. Start it again.") from None
     finally:
         bar.close()
     _print(ended, out, as_json=options["json"])
@@ -124,11 +126,11 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
         raise CommandError(f"{ended}: {ended.get_status_display()}. {named(ended.error)}")
 
 
-def _say_time(asked: Run, err: OutputWrapper) -> None:
+def _say_time(asked: Run, bar: Bar) -> None:
     """Nothing of a run that has no plan: its own error says why."""
     with suppress(PgperfError):
         plan = make_plan(starting_here(Definition.from_json(asked.definition)))
-        err.write(f"{asked} takes {time_text(plan)}.", style_func=str)
+        bar.line(f"{asked} takes {time_text(plan)}.")
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -245,10 +247,12 @@ def _print(ended: Run, out: OutputWrapper, *, as_json: bool) -> None:
 
 
 def _page(run: Run) -> str:
-    """Where the run's page is; nothing in a site without pgperf's pages."""
+    """Where the run's page is; nothing in a site without pgperf's pages, or whose URLs cannot be
+    imported.
+    """
     try:
         path = reverse("admin:pgperf_run_change", args=[run.pk])
-    except NoReverseMatch:
+    except Exception:  # as wide as what a urls.py can raise; Django's own checks tell of it
         return ""
     return f"The page of this run on your site: {path}"
 

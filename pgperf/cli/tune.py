@@ -1,12 +1,12 @@
 """`pgperf tune`: a server's settings beside the advised ones, with the statements to copy.
 
-It reads and changes nothing.
+It reads the server's settings and sessions, and changes nothing.
 """
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import psutil
@@ -52,7 +52,7 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     database = _find(options["database"])
     asked = AskedServer.of(database)
     server = _server(database, asked, options)
-    findings = advice.compared(server, asked.settings)
+    findings = advice.compared(server, asked.settings, asked.sources)
     if options["json"]:
         out.write(json.dumps(server_advice.advice_json(database, server, findings), indent=2))
     else:
@@ -61,17 +61,23 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
 
 @dataclass(frozen=True)
 class AskedServer:
-    """What a server answered. `here`: it runs on this host."""
+    """What a server answered.
+
+    `here`: it runs on this host. `sources`: where settings come from, if not from its configuration
+    files.
+    """
 
     settings: Settings
     here: bool
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, database: Database) -> Self:
         """Ask the database's server over its most direct route."""
         with ControlConnection(credentials.direct_route(database), "pgperf-tune") as connection:
             here = bool(Sessions.of(connection.rows(SESSIONS)).here)
-            return cls(environment.settings(connection.all), here)
+            sources = environment.overriding_sources(connection.all)
+            return cls(environment.settings(connection.all), here, sources)
 
 
 def _server(database: Database, asked: AskedServer, options: dict[str, Any]) -> records.Server:

@@ -42,6 +42,7 @@ HOST = "127.0.0.1"
 MAX_RTT_MS = MOST_MS
 PROGRAM = "pgperf.delay.relay"
 _START_S = 30.0
+_LAST_PORT = 65535
 _CHUNK = 1 << 18
 #: The maximum of delayed bytes per direction: enough for 700 MB/s over 45 ms.
 _MOST_HELD = 16 << 20
@@ -65,6 +66,8 @@ class DelayRelay:
         Raises InvalidDefinition for an invalid argument.
         """
         self.rtt_ms = _checked(rtt_ms)
+        if not 0 <= listen <= _LAST_PORT:
+            raise InvalidDefinition(f"port: choose 1 to {_LAST_PORT} to listen on, or 0 for a free one")
         self._to = f"{_checked_host(host)}:{port}"
         self.port = listen
         self._process: subprocess.Popen[bytes] | None = None
@@ -131,7 +134,8 @@ def _announced(process: subprocess.Popen[bytes]) -> int:
     line = process.stdout.readline() if poller.poll(_START_S * 1000) else b""
     if not line.strip().isdigit():
         raise ClientFailed(
-            "distance: the relay that simulates it did not start; see the worker's log for its error"
+            "distance: the relay that simulates it did not start; its own error is printed above, or in the log"
+            " of the worker"
         )
     return int(line)
 
@@ -398,7 +402,7 @@ def main() -> int:
     try:
         listener = socket.create_server((HOST, options.port), backlog=512)
         relay = RelayLoop(listener, (host, int(port)), _checked(options.rtt_ms))
-    except (OSError, ValueError, InvalidDefinition) as error:
+    except (OSError, ValueError, OverflowError, InvalidDefinition) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 1
     print(listener.getsockname()[1], flush=True)

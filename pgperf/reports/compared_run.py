@@ -59,7 +59,7 @@ def exported(data: Any) -> ComparedRun:
     """
     try:
         return _side(_run(data["run"]), data["levels"], _shares(data["variants"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise NothingToCompare(
             "baseline: the file is not the JSON export of a run by this version of pgperf"
             f" ({type(error).__name__}: {str(error)[:60]}); write it with pgperf export RUN --format json"

@@ -39,7 +39,7 @@ def _parts(found: SeveralRuns) -> Iterator[str | Table]:
     yield from found.effects
     if found.scatter:
         yield found.scatter
-    apart = [*found.one_sided, *(f"{run}: {reason}" for run, reason in found.refused)]
+    apart = [*found.one_sided, *found.refusals]
     yield f"**{_('What cannot be compared')}**\n\n{_items(apart)}" if apart else ""
     yield _items(found.notes)
 

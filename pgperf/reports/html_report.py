@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+from django.template import TemplateDoesNotExist
 from django.template.loader import render_to_string
 
 from pgperf.models import Run
@@ -60,9 +62,13 @@ def _without_roles(compared: RunComparison) -> RunComparison:
 
 
 def _rendered(name: str, context: dict[str, Any]) -> str:
-    return render_to_string(
-        f"pgperf/report/{name}.html", {**context, "standalone": True, "styles": _styles()}
-    )
+    template = f"pgperf/report/{name}.html"
+    try:
+        return render_to_string(template, {**context, "standalone": True, "styles": _styles()})
+    except TemplateDoesNotExist as error:
+        raise ImproperlyConfigured(
+            f"TEMPLATES: no engine finds {error}. Add one of Django's with APP_DIRS, as the admin needs."
+        ) from error
 
 
 def _duration(run: Run) -> str:

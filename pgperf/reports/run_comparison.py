@@ -60,8 +60,16 @@ class RunComparison:
         return [change for change in self.changes if change.measure == measure]
 
     def relative(self) -> "RunComparison":
-        """Without the measure that has the machine's drift in it."""
-        return replace(self, changes=self.of(OVER))
+        """Without the measure that has the machine's drift in it.
+
+        Raises NothingToCompare where nothing else is left.
+        """
+        if not (kept := self.of(OVER)):
+            raise NothingToCompare(
+                f"runs {self.before.pk} and {self.after.pk}: no variant was measured beside the same first layer in"
+                " both, so no time is relative to one; compare them without --relative"
+            )
+        return replace(self, changes=kept)
 
     def worse_by(self, share: float) -> list[Change]:
         """What surely takes more than `share` longer (0.05 for 5 %)."""

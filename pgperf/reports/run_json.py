@@ -21,7 +21,7 @@ from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.staircases import staircases_json
 from pgperf.reports.verdicts import verdict_json
-from pgperf.runs import state
+from pgperf.runs import broker, state
 
 logger = logging.getLogger(__name__)
 
@@ -130,10 +130,20 @@ def live_workers() -> list[Worker]:
 def worker_command(queue: str = "") -> str:
     """The command that starts a worker for pgperf, as one would type it beside manage.py.
 
-    `queue`: an agent's.
+    `queue`: an agent's or a load host's. Two workers on one machine need names of their own.
     """
     queue = queue or get_settings().QUEUE
-    return f"celery -A {_project()} worker --queues {queue} --pool prefork --concurrency 1"
+    return f"celery -A {_project()} worker --queues {queue} --pool prefork --concurrency 1{_role(queue)}"
+
+
+def _role(queue: str) -> str:
+    """The options of an agent and a load host, as docs/remote.md has them."""
+    agents, load_hosts = broker.agent_queue(""), broker.load_queue("")
+    if queue.startswith(agents):
+        return f" -n agent@{queue.removeprefix(agents)}"
+    if queue.startswith(load_hosts):
+        return f" --disable-prefetch -n load@{queue.removeprefix(load_hosts)}"
+    return ""
 
 
 def _hint(run: Run, workers: int) -> str:

@@ -86,7 +86,16 @@ def notes(server: Server, findings: Sequence[Finding]) -> list[str]:
         found.append(
             _("The calculation is made for %(low)s to %(high)s of memory.") % {"low": low, "high": high}
         )
-    if statements(findings):
+    found += _overridden(findings)
+    if statements(findings) and findings[0].in_file:
+        found.append(
+            _(
+                "pgperf changes no setting, and this server has no ALTER SYSTEM. Put the lines into postgresql.conf,"
+                " reload or restart the server, and measure before and after: the calculation is a starting point"
+                " and knows nothing of your queries."
+            )
+        )
+    elif statements(findings):
         found.append(
             _(
                 "pgperf changes no setting. Copy the statements, run them as a superuser, and measure before"
@@ -96,6 +105,34 @@ def notes(server: Server, findings: Sequence[Finding]) -> list[str]:
     else:
         found.append(_("All settings are as advised."))
     return found
+
+
+def _overridden(findings: Sequence[Finding]) -> list[str]:
+    """Where the present values come from that no statement here changes."""
+    text = _(
+        "%(names)s: the present value comes from %(source)s, which goes before the server's configuration. Change it"
+        " there."
+    )
+    names: dict[str, list[str]] = {}
+    for each in findings:
+        names.setdefault(each.source, []).append(each.name)
+    titles = _source_titles()
+    return [
+        text % {"names": ", ".join(names[source]), "source": title}
+        for source, title in titles.items()
+        if source in names
+    ]
+
+
+def _source_titles() -> dict[str, str]:
+    """By the `source` of pg_settings."""
+    return {
+        "command line": _("the command line of the server"),
+        "global": _("ALTER ROLE ALL"),
+        "database": _("ALTER DATABASE"),
+        "user": _("ALTER ROLE of pgperf's login"),
+        "database user": _("ALTER ROLE of pgperf's login IN DATABASE"),
+    }
 
 
 def advice_json(database: Database, server: Server, findings: Sequence[Finding]) -> dict[str, Any]:
@@ -115,6 +152,7 @@ def advice_json(database: Database, server: Server, findings: Sequence[Finding])
             {
                 "name": each.name,
                 "present": each.present,
+                "source": each.source or None,
                 "advised": each.advised,
                 "agrees": each.agrees,
                 "restart": each.restart,

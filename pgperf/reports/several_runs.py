@@ -52,12 +52,17 @@ class SeveralRuns:
     refused: Sequence[tuple[Run, str]]
 
     def relative(self) -> "SeveralRuns":
-        """Without the measure that has the machine's drift in it."""
+        """Without the measure that has the machine's drift in it. Raises as that of a comparison."""
         return replace(self, comparisons=[found.relative() for found in self.comparisons])
 
     @property
     def runs(self) -> list[Run]:
         return [side.run for side in self.sides]
+
+    @property
+    def refusals(self) -> list[str]:
+        """The runs that cannot be compared, each with the reason."""
+        return [f"{run}: {reason}" for run, reason in self.refused]
 
     @property
     def listed(self) -> list[tuple[Run, bool]]:

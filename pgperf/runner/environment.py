@@ -49,6 +49,14 @@ _SERVER = ControlQuery(
     (TEXT, TEXT.or_null),
 )
 
+#: Where a setting may come from that goes before what the server's configuration files say.
+_SOURCES = ControlQuery(
+    "where its settings come from",
+    "SELECT name, source FROM pg_settings WHERE source IN"
+    " ('command line', 'global', 'database', 'user', 'database user') ORDER BY 1",
+    (TEXT, TEXT),
+)
+
 Query = Callable[[ControlQuery], list[tuple[Any, ...]]]
 
 
@@ -98,6 +106,13 @@ def settings(query: Query) -> dict[str, str | None]:
     that are not PostgreSQL's defaults.
     """
     return dict(query(_SERVER))
+
+
+def overriding_sources(query: Query) -> dict[str, str]:
+    """The `source` in pg_settings of each setting to which the configuration files do not apply: those
+    of the role, the database and the command line.
+    """
+    return dict(query(_SOURCES))
 
 
 def packages() -> dict[str, str]:

@@ -16,6 +16,8 @@ _RESTART = frozenset(
         "max_wal_senders", "io_method",
     }
 )  # fmt: skip
+#: The first version with ALTER SYSTEM.
+_ALTER_SYSTEM = 9.4
 #: A server rounds sizes to its blocks.
 _BLOCK_KB = 8
 
@@ -24,7 +26,9 @@ _BLOCK_KB = 8
 class Finding:
     """One setting: present and advised value as SHOW prints them.
 
-    `present` None: not known. `restart`: a change takes effect when the server restarts.
+    `present` None: not known. `restart`: a change takes effect when the server restarts. `in_file`:
+    the server has no ALTER SYSTEM. `source`: that of pg_settings where it goes before the server's
+    configuration files, "" else.
     """
 
     name: str
@@ -32,6 +36,8 @@ class Finding:
     advised: str
     why: str
     restart: bool
+    in_file: bool = False
+    source: str = ""
 
     @property
     def agrees(self) -> bool | None:
@@ -40,7 +46,9 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """The statement that sets the advised value."""
+        """The statement that sets the advised value, or the line of postgresql.conf."""
+        if self.in_file:
+            return f"{self.name} = '{self.advised}'"
         return f"ALTER SYSTEM SET {self.name} = '{self.advised}';"
 
 
@@ -50,24 +58,37 @@ def advise(server: Server) -> Sequence[Advice]:
     return tuple(rules.advise(server))
 
 
-def compared(server: Server, present: Mapping[str, str | None]) -> Sequence[Finding]:
-    """The advised settings beside the present ones, by name as SHOW prints them."""
+def compared(
+    server: Server, present: Mapping[str, str | None], sources: Mapping[str, str] | None = None
+) -> Sequence[Finding]:
+    """The advised settings beside the present ones, by name as SHOW prints them.
+
+    `sources`: of those that do not come from the server's configuration files, by name.
+    """
     return [
-        Finding(each.name, present.get(each.name), each.value, each.why, _restarts(each.name, server))
+        Finding(
+            each.name, present.get(each.name), each.value, each.why, _restarts(each.name, server),
+            in_file=server.version < _ALTER_SYSTEM, source=(sources or {}).get(each.name, ""),
+        )
         for each in advise(server)
-    ]
+    ]  # fmt: skip
 
 
 def statements(findings: Sequence[Finding]) -> list[str]:
     """What to copy: a statement for each setting that is not as advised, or not known.
 
     First those that a reload puts into effect, with the reload; then those that need a restart.
+    Lines of postgresql.conf are without the reload.
     """
     changes = [each for each in findings if not each.agrees]
     at_once = [each.statement for each in changes if not each.restart]
-    later = [each.statement for each in changes if each.restart]
-    reload = ["SELECT pg_reload_conf();"] if at_once else []
-    return [*at_once, *reload, *(f"{each}  -- needs a restart" for each in later)]
+    later = [f"{each.statement}  {_comment(each)} needs a restart" for each in changes if each.restart]
+    reload = ["SELECT pg_reload_conf();"] if at_once and not changes[0].in_file else []
+    return [*at_once, *reload, *later]
+
+
+def _comment(finding: Finding) -> str:
+    return "#" if finding.in_file else "--"
 
 
 def _restarts(name: str, server: Server) -> bool:

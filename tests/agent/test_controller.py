@@ -7,10 +7,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, connections
+from django.db import DatabaseError, OperationalError, connection, connections
 from django.db.models import JSONField, Value
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -23,6 +24,7 @@ from pgperf.core.exceptions import AgentFailed, BrokerUnreachable
 from pgperf.core.records import Route, SliceRecord
 from pgperf.models import Database, Run, Sampling, Worker
 from pgperf.runner.processes.backends import QUERY
+from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runner.remote.counters import AUXILIARIES, MAX_PACKED_BYTES, run_column
 from pgperf.runner.remote.server import (
     AgentSamples,
@@ -217,6 +219,25 @@ class TestSamples:
         seen = agent.hand_over()
         assert seen
         assert seen.poolers == {("db1", 6432): RemotePooler(4711, [])}
+
+    def test_the_agent_outlives_a_short_outage_while_it_asks_for_the_time(
+        self,
+        run: Run,
+        delivered: Any,
+        order: WatchRequest,
+        monitor: ControlConnection,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        outages = [OperationalError("the site's database restarts")]
+
+        def offset(row_id: int) -> ClockOffset:
+            if outages:
+                raise outages.pop()
+            return clock.offset(row_id)
+
+        monkeypatch.setattr(service, "clock", SimpleNamespace(offset=offset))
+        self.watched(run, order, monitor)
+        assert not outages
 
     def test_the_agent_leaves_when_the_run_is_over(self, run: Run, delivered: list[threading.Thread]) -> None:
         agent = controller_of(run)

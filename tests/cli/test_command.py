@@ -25,15 +25,18 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.test import Client
+from django.urls import clear_url_caches
 from django.utils import timezone
 
 from benchmarks.twin import twin
 from pgperf.access import fixtures, guardrails, readonly_role
 from pgperf.catalog import BENCHMARKS, FIXTURES
-from pgperf.cli import doctor
+from pgperf.cli import build, doctor
 from pgperf.cli import run as run_command
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Route
+from pgperf.install.c_client import BuildResult
+from pgperf.install.drivers import DriversResult
 from pgperf.install.launch import C_CLIENT
 from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.reports.labels import layer_title
@@ -243,6 +246,16 @@ class TestRun:
         assert re.match(r"spin #\d+ takes (about|at most) \d+", said), "before it starts"
         assert said.endswith("100 %\n")
 
+    def test_goes_on_where_nobody_sees_the_progress(self, spin: Benchmark) -> None:
+        class Closed(io.StringIO):
+            def write(self, text: str) -> int:
+                raise BrokenPipeError
+
+        out = io.StringIO()
+        call_command("pgperf", "run", "spin", stdout=out, stderr=Closed())
+        assert Run.objects.get().status == Run.Status.DONE
+        assert ": done" in out.getvalue()
+
 
 class TestQueue:
     """Through Celery: a thread plays the worker at the first look."""
@@ -318,6 +331,14 @@ def test_build(settings: Any, tmp_path: Path) -> None:
     assert pgperf("build").startswith(f"{tmp_path / C_CLIENT} (libpq ")
     settings.PGPERF = {**settings.PGPERF, "CC": "no-such-compiler"}
     assert "no-such-compiler" in refusal("build")
+
+
+def test_build_speaks_of_no_driver_that_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """psycopg_c may be missing."""
+    monkeypatch.setattr(build, "build_drivers", lambda folder: DriversResult("", ()))
+    monkeypatch.setattr(build, "build", lambda *_: BuildResult(Path("client"), "18", ""))
+    said = "The site has every driver that needs no compiler. Nothing was installed."
+    assert pgperf("build", "--drivers").startswith(said)
 
 
 @pytest.fixture
@@ -698,3 +719,52 @@ def _environment() -> dict[str, str]:
 
 def _interrupt(_: float) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.fixture(params=["missing", "broken"])
+def unusable_urls(request: pytest.FixtureRequest, settings: Any) -> Iterator[None]:
+    """A site without ROOT_URLCONF, or with one that cannot be imported."""
+    if request.param == "missing":
+        del settings.ROOT_URLCONF
+    else:
+        settings.ROOT_URLCONF = "tests.no_such_urls"
+    clear_url_caches()
+    yield
+    clear_url_caches()
+
+
+@pytest.mark.usefixtures("unusable_urls")
+class TestUnusableUrls:
+    def test_a_run_that_is_done_is_printed(self, spin: Benchmark) -> None:
+        text = pgperf("run", "spin")
+        assert ": done" in text
+        assert "The page of this run" not in text
+
+    def test_doctor_goes_on(self) -> None:
+        found = list(doctor.installation())
+        assert all(isinstance(each, doctor.CheckResult) for each in found)
+        assert found
+
+
+def test_doctor_tells_of_checks_that_fail(settings: Any) -> None:
+    settings.ROOT_URLCONF = "tests.no_such_urls"
+    clear_url_caches()
+    [found] = doctor.installation()
+    assert (found.mark, found.subject) == ("problem", "system checks")
+    assert found.text == "cannot be made: ModuleNotFoundError: No module named 'tests.no_such_urls'"
+
+
+class TestDeleted:
+    """In the admin, while a command waits."""
+
+    def test_a_run_that_is_awaited(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(state.broker, "send", lambda run_id, queue: None)
+        monkeypatch.setattr(run_command, "sleep", lambda _: Run.objects.all().delete())
+        said = refusal("run", "spin", "--queue")
+        assert re.fullmatch(r"spin #\d+ was deleted before it had ended\. Start it again\.", said)
+
+    def test_a_run_that_waits_for_its_turn(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        state.claim(make_run(Run.Status.QUEUED, busy_key=None, database=Database.objects.get()).pk, "w@h")
+        mine = Run.objects.filter(benchmark_name="spin")
+        monkeypatch.setattr(run_command, "sleep", lambda _: mine.delete())
+        assert "was deleted before it had ended" in refusal("run", "spin")

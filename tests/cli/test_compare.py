@@ -1,5 +1,6 @@
 """`pgperf compare`: what it prints, and when it fails."""
 
+import errno
 import io
 import json
 import re
@@ -207,6 +208,8 @@ WRONG: list[Callable[[dict[str, Any]], Any]] = [
     lambda data: data | {"levels": [data["levels"][-1] | {"base_layer": "libpq", "us_over": []}]},
     lambda data: data | {"run": data["run"] | {"status": "running away"}},
     lambda data: data | {"run": data["run"] | {"started": 5}},
+    lambda data: data | {"run": data["run"] | {"id": float("inf")}},
+    lambda data: data | {"levels": [data["levels"][0] | {"us": 10**400}]},
     lambda data: {key: value for key, value in data.items() if key != "levels"},
 ]
 
@@ -217,8 +220,13 @@ def test_a_file_that_is_no_export_is_refused(spoil: Callable[[dict[str, Any]], A
     path = exported(run, tmp_path)
     path.write_text(json.dumps(spoil(json.loads(path.read_text()))))
     assert "not the JSON export of a run" in str(failure(run.pk, "--baseline", path))
-    path.write_bytes(b"\xff{")
-    assert "cannot be read as JSON" in str(failure(run.pk, "--baseline", path))
+
+
+@pytest.mark.parametrize("content", [b"\xff{", b"{", b"[" * 100_000, b"1" * 5_000])
+def test_a_file_that_cannot_be_read_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_bytes(content)
+    assert "cannot be read as JSON" in str(failure(ended().pk, "--baseline", path))
 
 
 def test_several_runs_are_compared_with_the_oldest_one() -> None:
@@ -253,3 +261,43 @@ def test_markdown_and_html_of_a_comparison() -> None:
     assert "default-src 'none'" in html
     assert "<svg" in html
     assert "<script" not in html
+
+
+def test_relative_needs_times_relative_to_a_layer() -> None:
+    """A check must not pass on nothing."""
+    before, after = (make_results(make_run(), layers=("libpq",), slower={"libpq": how}) for how in (1, 2))
+    assert failure(before.pk, after.pk, "--fail-on", "5%").returncode == 1
+    error = failure(before.pk, after.pk, "--fail-on", "5%", "--relative")
+    assert error.returncode == 1
+    assert f"runs {before.pk} and {after.pk}: no variant was measured beside the same first layer" in str(
+        error
+    )
+
+
+def test_a_run_that_cannot_be_compared_is_named_and_undecided() -> None:
+    runs = ended(), ended(), make_run(Run.Status.FAILED), make_run(Run.Status.QUEUED)
+    _first, _second, empty, queued = runs
+    text = compare(*(run.pk for run in runs))
+    assert f"Not compared: {empty}: runs {runs[0].pk} and {empty.pk}: no variant was measured in both" in text
+    assert f"Not compared: {queued}: run {queued.pk}: it has not ended yet" in text
+    error = failure(*(run.pk for run in runs), "--fail-on", "5%")
+    assert error.returncode == 3
+    assert str(error).startswith(f"Undecided, because not compared: {empty}: ")
+
+
+def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
+    wide, narrow = ended(), make_results(make_run(), routes=("tcp",))
+    error = failure(wide.pk, narrow.pk, "--fail-on", "5%")
+    assert error.returncode == 3
+    assert str(error).startswith(f"Undecided, because {narrow} lacks what {wide} measured: libpq · socket, ")
+    compare(narrow.pk, wide.pk, "--fail-on", "5%")
+
+
+def test_it_answers_where_nothing_can_be_written() -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    before, after = ended(), ended({"django_orm": 1.1})
+    with pytest.raises(CommandError, match="Worse by more than 5 %"):
+        call_command("pgperf", "compare", str(before.pk), str(after.pk), "--fail-on", "5%", stdout=Full())

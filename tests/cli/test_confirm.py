@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
+from pgperf.cli import confirm as confirm_command
 from pgperf.models import Database, Run, Target, VariantResult
 from pgperf.reports.labels import layer_title
 from pgperf.runs import confirmation_definition
@@ -96,3 +97,9 @@ def test_a_production_database_requires_its_name(run: Run) -> None:
 def test_an_unknown_run_gives_an_error(db: Any) -> None:
     with pytest.raises(CommandError, match="no run 4711"):
         call_command("pgperf", "confirm", "4711")
+
+
+def test_a_run_that_is_deleted_meanwhile(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm_command, "carry_out", lambda *_: Run.objects.filter(pk=run.pk).delete())
+    with pytest.raises(CommandError, match=f"{run} was deleted meanwhile, and its verdict with it"):
+        confirm(run)

@@ -72,10 +72,15 @@ def test_relays_to_the_database_until_ctrl_c(running: subprocess.Popen[str], sta
             ["--to", "socket", "--rtt-ms", "1", "--database", "demo"],
             "host: /run/postgresql is the directory of a Unix socket",
         ),
+        (
+            ["--to", "tcp", "--rtt-ms", "1", "--database", "demo", "--port", "70000"],
+            "port: choose 1 to 65535 to listen on, or 0 for a free one",
+        ),
+        (["--to", "web", "--rtt-ms", "1"], "to: route 'web' leads to a web server"),
     ],
 )
 def test_errors_are_one_line(words: list[str], said: str) -> None:
-    make_database()
+    make_database().targets.create(route="web", url="http://127.0.0.1:8000")
     make_database("other")
     with pytest.raises(CommandError, match=re.escape(said)):
         call_command("pgperf", "distance", *words)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -192,3 +193,9 @@ def test_the_newest_done_run_of_a_benchmark(run: Run) -> None:
 def test_what_is_not_there(words: tuple[str, ...], why: str, db: None) -> None:
     with pytest.raises(CommandError, match=why):
         export(*words)
+
+
+def test_a_site_without_template_directories_of_apps(run: Run, settings: Any) -> None:
+    settings.TEMPLATES = []
+    with pytest.raises(CommandError, match=r"TEMPLATES: no engine finds pgperf/report/run\.html\. Add one"):
+        call_command("pgperf", "export", str(run.pk), "--format", "html", stdout=io.StringIO())

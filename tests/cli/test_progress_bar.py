@@ -46,3 +46,14 @@ def test_progress_is_not_in_an_errors_colour() -> None:
     wrapper.style_func = lambda words: f"<red>{words}"
     Bar(wrapper).say("Waiting.")
     assert "<red>" not in stream.getvalue()
+
+
+def test_a_run_goes_on_where_nothing_can_be_written() -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError("No space left on device")
+
+    bar = Bar(OutputWrapper(Full()))
+    bar.line("takes 3 s.")
+    bar.progress(0.5, "slice 1")
+    bar.close()

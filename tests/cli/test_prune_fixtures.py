@@ -92,7 +92,10 @@ def test_asks_for_confirmation(
 def test_requires_a_database_that_allows_fixtures(database: Database, routes: dict[str, Route]) -> None:
     Database.objects.update(allow_fixtures=False)
     assert "No database allows fixtures" in refusal("--yes")
-    assert "'stack' is not a database that allows fixtures" in refusal("--yes", "--database", "stack")
+    said = refusal("--yes", "--database", "stack")
+    assert said.startswith("stack does not allow fixtures, so pgperf drops none there. Tick 'allow fixtures'")
+    assert said.endswith(fixtures.drop_script())
+    assert refusal("--yes", "--database", "nope") == "There is no database 'nope'. Databases: stack."
     assert fixtures.exists("site", routes["tcp"])
 
 

@@ -129,3 +129,30 @@ def test_nothing_is_changed(demo: Database, superuser_login: dict[str, Any]) -> 
 def test_a_server_without_a_version_is_refused() -> None:
     with pytest.raises(InvalidDefinition, match="server_version"):
         tune._version(tune.AskedServer({}, here=True))
+
+
+def test_a_value_of_the_database_is_named(demo: Database, superuser_login: dict[str, Any]) -> None:
+    """ALTER SYSTEM would not change it for this database."""
+    name = psycopg.sql.Identifier(demo.dbname)
+    change, reset = (
+        psycopg.sql.SQL(f"ALTER DATABASE {{}} {what}").format(name)
+        for what in ("SET work_mem = '77MB'", "RESET work_mem")
+    )
+    with psycopg.connect(**superuser_login, dbname="postgres") as login:
+        login.execute(change)
+        try:
+            text = pgperf("demo", "--memory", "16GB", "--cpus", "8")
+            found = json.loads(pgperf("demo", "--memory", "16GB", "--cpus", "8", "--json"))["settings"]
+        finally:
+            login.execute(reset)
+    assert "\nwork_mem: the present value comes from ALTER DATABASE, which goes before the server's" in text
+    assert {each["name"]: each["source"] for each in found}["work_mem"] == "database"
+
+
+def test_before_9_4_lines_for_a_file_are_printed(demo: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = tune.AskedServer({"server_version": "9.3.25"}, here=False)
+    monkeypatch.setattr(tune.AskedServer, "of", lambda database: asked)
+    text = pgperf("demo", "--memory", "1GB", "--cpus", "8")
+    assert "ALTER SYSTEM SET" not in text
+    assert "\nshared_buffers = '" in text
+    assert "Put the lines into postgresql.conf" in text

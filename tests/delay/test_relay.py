@@ -298,3 +298,13 @@ def taken_port() -> int:
 
 
 _kept: list[socket.socket] = []
+
+
+def test_a_port_that_does_not_exist_is_no_traceback() -> None:
+    options = ["--to", "127.0.0.1:5432", "--rtt-ms", "1", "--port", "70000"]
+    done = subprocess.run(
+        [sys.executable, "-m", module.PROGRAM, *options], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{module.PROGRAM}: ")
+    assert "Traceback" not in done.stderr

@@ -13,6 +13,7 @@ from django.utils import timezone
 from pgperf.models import Run
 from pgperf.reports import run_json as run_json_module
 from pgperf.reports.run_json import progress_json, run_json, worker_command
+from pgperf.runs import broker
 from tests.cpu_accounts import add_cpu_accounts
 from tests.factories import make_results, make_run, make_worker
 
@@ -211,6 +212,17 @@ def test_the_command_that_starts_a_worker(settings: Any) -> None:
     assert worker_command() == "celery -A example worker --queues pgperf --pool prefork --concurrency 1"
     settings.PGPERF = {"QUEUE": "bench"}
     assert "--queues bench" in worker_command()
+
+
+def test_an_agent_and_a_load_host_have_names_of_their_own() -> None:
+    """Two workers of one name on a machine would be one."""
+    common = "--pool prefork --concurrency 1"
+    assert worker_command(broker.agent_queue("db1")).endswith(
+        f" --queues pgperf-agent-db1 {common} -n agent@db1"
+    )
+    assert worker_command(broker.load_queue("app1")).endswith(
+        f" --queues pgperf-load-app1 {common} --disable-prefetch -n load@app1"
+    )
 
 
 def test_the_command_names_the_module_of_the_application(monkeypatch: pytest.MonkeyPatch) -> None:

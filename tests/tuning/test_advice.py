@@ -125,3 +125,16 @@ class TestOnAServer:
         answer = subprocess.run(list(map(str, asked)), capture_output=True, text=True, timeout=60)
         assert answer.returncode == 0, answer.stderr
         assert "FATAL" not in answer.stderr
+
+
+@pytest.mark.parametrize("version", [9.4, 18.0])
+def test_statements_are_of_alter_system(version: float) -> None:
+    lines = statements(compared(Server(memory_kb=GB, version=version), {}))
+    assert all(line.startswith(("ALTER SYSTEM SET ", "SELECT pg_reload_conf()")) for line in lines)
+
+
+def test_a_server_before_9_4_has_lines_of_its_file() -> None:
+    lines = statements(compared(Server(memory_kb=GB, version=9.3), {}))
+    assert any(re.fullmatch("work_mem = '[0-9]+[kM]B'", line) for line in lines)
+    assert any(re.fullmatch("shared_buffers = '[0-9]+MB'  # needs a restart", line) for line in lines)
+    assert not any(";" in line for line in lines)

@@ -1,11 +1,11 @@
 """`manage.py pgperf`: registers the subcommands, which pgperf.cli implements."""
 
-import os
+import builtins
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -31,12 +31,21 @@ from pgperf.cli import (
     tune,
     uninstall,
 )
+from pgperf.cli.output import Lasting, tolerate_any_locale
 from pgperf.core.exceptions import PgperfError
 
 
 class Command(BaseCommand):
     help = "Measures where the time of a database call goes."
     requires_system_checks = []  # doctor must work if checks fail; run makes its own checks
+
+    def __init__(self, stdout: Any = None, stderr: Any = None, **more: Any) -> None:
+        out, err = (cast(TextIO, Lasting(stream)) for stream in (stdout or sys.stdout, stderr or sys.stderr))
+        super().__init__(out, err, **more)
+
+    def run_from_argv(self, argv: builtins.list[str]) -> None:
+        tolerate_any_locale(sys.stdout)  # `--help` writes there, too
+        super().run_from_argv(argv)
 
     def add_arguments(self, parser: CommandParser) -> None:
         commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
@@ -98,7 +107,7 @@ class Command(BaseCommand):
         _check_text(options)
         with _no_traceback():
             options["action"](options)
-            self.stdout.flush()  # a closed pipe is handled here, but not at the end of the interpreter
+            self.stdout.flush()  # what fails here has a sentence, unlike at the end of the interpreter
 
     def _list(self, options: dict[str, Any]) -> None:
         list.run(options, self.stdout)
@@ -177,7 +186,7 @@ def _check_text(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _no_traceback() -> Iterator[None]:
-    """Turn errors into a one-line CommandError. A closed pipe ends the command without an error."""
+    """Turn errors into a one-line CommandError."""
     try:
         yield
     except (PgperfError, ImproperlyConfigured) as error:
@@ -189,5 +198,8 @@ def _no_traceback() -> Iterator[None]:
         ) from error
     except KeyboardInterrupt:
         raise CommandError("Interrupted.", returncode=130) from None
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        of = f", {error.filename}" if error.filename else ""
+        raise CommandError(
+            f"The system reports: {error.strerror or str(error) or type(error).__name__}{of}."
+        ) from error

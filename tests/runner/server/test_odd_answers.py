@@ -54,6 +54,7 @@ QUESTIONS: dict[str, Callable[[Route], Any]] = {
     "own process": lambda route: probe(route, lambda server: server.pin_refusal()),
     "sessions": lambda route: probe(route, lambda server: server.finder(None)([])),  # type: ignore[arg-type]
     "settings": lambda route: probe(route, lambda server: environment.settings(server.all)),
+    "sources": lambda route: probe(route, lambda server: environment.overriding_sources(server.all)),
     "proof": lambda route: guardrails.guard(route, guardrails.Demand.SESSION),
     "fixture": lambda route: fixtures.exists("site", route),
     "doctor's script": readonly_role.create_script,

@@ -3,12 +3,16 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from pgperf.access import permissions
 from pgperf.models import Database, StatementList
 from pgperf.reports import number_format
+from pgperf.runs.statement_lists import WAIT_S
 
 _DIGITS = 16
 
@@ -55,6 +59,10 @@ def _shown(database: Database, row: StatementList | None) -> DatabaseStatements:
     if row is None:
         return DatabaseStatements(database)
     statements = tuple(_statement(database, each) for each in row.statements)
+    if row.asked_at and timezone.now() - row.asked_at > timedelta(seconds=WAIT_S):
+        return DatabaseStatements(
+            database, None, row.read_at, _("No worker has answered; ask again."), statements
+        )
     return DatabaseStatements(database, row.asked_at, row.read_at, row.error, statements)
 
 

@@ -1,5 +1,6 @@
 """Asks a worker for the statements of a database's server. A row holds the request and the answer."""
 
+from datetime import timedelta
 from functools import partial
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -11,6 +12,9 @@ from pgperf.core.exceptions import BrokerUnreachable
 from pgperf.db.now import Now
 from pgperf.models import Database, StatementList
 from pgperf.runs import broker
+
+#: For so long a request waits for a worker: a broker may lose its message.
+WAIT_S = 900
 
 
 def ask(database: Database, user: AbstractBaseUser) -> StatementList:
@@ -24,8 +28,9 @@ def ask(database: Database, user: AbstractBaseUser) -> StatementList:
 
 
 def asked(row_id: int) -> StatementList | None:
-    """The row, if its answer is awaited."""
-    return _lists().select_related("database").filter(pk=row_id, asked_at__isnull=False).first()
+    """The row, if its answer is still awaited."""
+    since = Now() - timedelta(seconds=WAIT_S)
+    return _lists().select_related("database").filter(pk=row_id, asked_at__gte=since).first()
 
 
 def answer(row: StatementList, statements: list[dict[str, object]]) -> None:

@@ -52,5 +52,5 @@ def _read(database: Database) -> list[top_statements.TopStatement] | str:
         secrets = {"password": route.password}
         with ControlConnection(route, "pgperf-statements") as connection:
             return top_statements.read(connection)
-    except PgperfError as error:
+    except (PgperfError, OSError) as error:
         return scrub(str(error), secrets)

@@ -1,15 +1,18 @@
 """Reading a server's statements for a page that asked for them."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.utils import timezone
 
 from pgperf import tasks
 from pgperf.access import permissions
 from pgperf.core.exceptions import BrokerUnreachable, CredentialError
 from pgperf.models import Database, Run, StatementList
+from pgperf.reports.statement_lists import stored
 from pgperf.runner.server.top_statements import TopStatement
 from pgperf.runs import broker, pause, statement_lists
 from pgperf.worker import heartbeat, statement_list
@@ -69,6 +72,14 @@ def test_a_message_that_comes_twice_asks_once(row: StatementList, server: list[s
 def test_other_messages_do_nothing(row: StatementList, server: list[str], args: tuple[Any, ...]) -> None:
     tasks.read_statements(*args)
     assert server == []
+
+
+def test_a_message_that_comes_too_late_asks_nothing(row: StatementList, server: list[str]) -> None:
+    StatementList.objects.update(asked_at=timezone.now() - timedelta(seconds=statement_lists.WAIT_S + 1))
+    delivered(row)
+    assert server == []
+    (shown,) = stored(User.objects.create_superuser("root"))
+    assert (shown.asked_at, shown.error) == (None, "No worker has answered; ask again.")
 
 
 def without_targets(user: User) -> None:

@@ -27,6 +27,8 @@ from pgperf.reports.table import Note
 
 #: A smaller share of the time reads as none in a percentage with one decimal.
 _LEAST_SHARE = 0.0005
+#: Routes that a sentence names, and those that it names as the only others.
+_MOST_NAMES, _FEW_NAMES = 4, 2
 #: From the best grade to the worst.
 _GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
 
@@ -364,4 +366,14 @@ def _of_routes(text: str, own: Sequence[VariantResult], shown: Sequence[VariantR
     """The sentence, with the routes that it is about where others are shown too."""
     if len(own) == len(shown):
         return text
-    return _("%(routes)s: %(text)s") % {"routes": ", ".join(row.route for row in own), "text": text}
+    return _("%(routes)s: %(text)s") % {"routes": _routes(own, shown), "text": text}
+
+
+def _routes(own: Sequence[VariantResult], shown: Sequence[VariantResult]) -> str:
+    """Their names; of many, their number, or the names of the few others."""
+    names, others = ([row.route for row in rows] for rows in (own, [row for row in shown if row not in own]))
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    if len(others) <= _FEW_NAMES:
+        return _("All routes but %s") % ", ".join(others)
+    return _("%(own)d of %(all)d routes") % {"own": len(own), "all": len(shown)}

@@ -9,7 +9,7 @@ from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.ladder import Step
 from pgperf.analysis.verdict import Basis, Finding
-from pgperf.models import Run
+from pgperf.models import Run, VariantResult
 from pgperf.reports import answer
 from pgperf.reports.answer import Point
 from pgperf.reports.run_json import run_json
@@ -56,6 +56,16 @@ def test_routes_with_different_bottlenecks_are_named(run: Run) -> None:
         "socket, pgbouncer: The client’s own work takes the largest part of the time (likely).",
         "tcp: The server’s own work takes the largest part of the time (confirmed).",
     )
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [(1, "All routes but r0: text"), (2, "All routes but r0, r1: text"), (3, "6 of 9 routes: text"),
+     (6, "r6, r7, r8: text"), (0, "text")],
+)  # fmt: skip
+def test_many_routes_are_counted_and_not_listed(others: int, said: str) -> None:
+    shown = [VariantResult(pk=at + 1, route=f"r{at}") for at in range(9)]
+    assert answer._of_routes("text", shown[others:], shown) == said
 
 
 def test_a_withdrawn_verdict_is_not_claimed(run: Run) -> None:

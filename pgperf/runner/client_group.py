@@ -378,9 +378,8 @@ class SliceWindow:
         led_in_ns = max(chain.first_ns for chain in chains) - request.start_ns if request.start_ns else 0
         alone = len(chains) == 1 and not request.start_ns
         if alone or not request.window_ns:
-            length = max((int(chain.durations.sum()) for chain in chains), default=0)
-            ops = sum(r.ops for r in replies)
-            return cls(ops, length, np.concatenate(durations), disturbed, _joined(phases), led_in_ns)
+            ops, length_ns = sum(r.ops for r in replies), _mean_length_ns(chains)
+            return cls(ops, length_ns, np.concatenate(durations), disturbed, _joined(phases), led_in_ns)
         opens = request.start_ns + request.lead_in_ns
         closes = opens + request.window_ns
         if is_late(request, led_in_ns):
@@ -487,6 +486,14 @@ class Chain:
         """Which of them ended then."""
         ends = self.first_ns + np.cumsum(self.durations.astype(np.int64))
         return (ends > opens) & (ends <= closes)
+
+
+def _mean_length_ns(chains: Sequence[Chain]) -> int:
+    """How long a connection took for its operations. Those that end first wait for the slowest only
+    because the slice is by count: in a loop without end they would go on, so that is no part of it.
+    """
+    lengths = [int(chain.durations.sum()) for chain in chains]
+    return sum(lengths) // len(lengths) if lengths else 0
 
 
 def chains_of(reply: protocol.SliceReply, durations: Durations) -> list[Chain]:

@@ -33,10 +33,16 @@ def block(clients: int, busy: float = 1.0) -> VariantBlock:
 
 
 def test_throughput_and_time_account_for_all_clients() -> None:
-    found = little([block(8), block(8)], 8)
-    assert found.accounted == pytest.approx(8.0)
-    assert found.between_us == pytest.approx(0.0)
+    found = little([block(8, 0.999), block(8, 0.999)], 8)
+    assert found.accounted == pytest.approx(8.0, rel=0.002)
+    assert found.between_us == pytest.approx(0.1, rel=0.01)
     assert found.holds is True
+
+
+def test_a_window_made_of_its_operations_tells_nothing() -> None:
+    found = little([block(8), block(8)], 8)
+    assert (found.holds, found.accounted, found.between_us) == (None, 8.0, None)
+    assert found.why.startswith("not checked: the window of a slice by count")
 
 
 def test_of_one_client_it_is_true_by_construction_and_not_checked() -> None:
@@ -118,7 +124,7 @@ def test_a_role_with_one_account_only_is_not_checked() -> None:
 
 def test_both_are_checked() -> None:
     variant = summary(row(100.0, clients=2))
-    found = checks([block(2)], 2, variant.cpu_us_per_op, variant.cpu_account)
+    found = checks([block(2, 0.999)], 2, variant.cpu_us_per_op, variant.cpu_account)
     assert found.little is not None
     assert found.little.holds is True
     assert set(found.utilisation) == {"clients", "pooler", "server"}

@@ -7,6 +7,10 @@ from pgperf.models import Run
 from pgperf.reports.number_format import number, seconds, short_percent
 
 
+#: Of its budget. A run that used less than this ended because no further block would have fit.
+_ALL_USED = 0.95
+
+
 def sentence(run: Run) -> str:
     """Such as "The ratios are known to ±1.6 % after 58 s.", with what a look at the machine predicted;
     "" for a run of a fixed length, or one that failed.
@@ -21,8 +25,15 @@ def sentence(run: Run) -> str:
 def _ended(ending: Ending) -> str:
     if ending.reason == PRECISION:
         return _("The ratios are known to ±%(precision)s after %(time)s.") % _words(ending)
-    used = _("%(time)s used up") if ending.reason == BUDGET else _("%(blocks)d blocks measured in %(time)s")
-    return f"{used % _words(ending)}; {_reached(ending)}"
+    return f"{_used(ending) % _words(ending)}; {_reached(ending)}"
+
+
+def _used(ending: Ending) -> str:
+    if ending.reason != BUDGET:
+        return _("%(blocks)d blocks measured in %(time)s")
+    if ending.seconds >= _ALL_USED * ending.budget_s:
+        return _("%(budget)s used up")
+    return _("%(time)s of %(budget)s used, and another block would not have fit")
 
 
 def _predicted(prediction: Prediction | None) -> str:
@@ -61,6 +72,7 @@ def _words(ending: Ending) -> dict[str, str | int]:
     return {
         "precision": precision,
         "target": target,
-        "time": _time(ending.budget_s if ending.reason == BUDGET else ending.seconds),
+        "time": _time(ending.seconds),
+        "budget": _time(ending.budget_s),
         "blocks": ending.blocks,
     }

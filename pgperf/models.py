@@ -765,6 +765,7 @@ class LoadShare(_Orders):
     #: The same as the queue while the run lasts: a load host serves one run at a time.
     busy_queue = models.CharField(max_length=100, unique=True)
     seen_at = models.DateTimeField(null=True)  # its last sign of life; null: it has not come yet
+    machine = models.CharField(max_length=80, blank=True)  # where it makes load; empty: not come yet
 
     class Meta:
         verbose_name = _("share of a load host")

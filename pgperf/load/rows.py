@@ -9,6 +9,7 @@ from pgperf.core.exceptions import OrdersLost
 from pgperf.db.now import Now
 from pgperf.models import LoadShare, Run, Worker
 from pgperf.runner.host_slices import MAX_PACKED_BYTES
+from pgperf.runs import state
 from pgperf.runs.order_rows import OrderRows
 
 #: Of an answer without its numbers: a reply of each client in each slice of a round.
@@ -28,7 +29,13 @@ def open_for(run: Run, name: str, queue: str) -> int | None:
 
 def claim(row_id: int, agent: str, refusal: str = "") -> bool:
     """Take the row for a host: its first sign of life, so that one that dies at once is missed."""
-    return ROWS.claim(row_id, agent, refusal, seen_at=Now())
+    return ROWS.claim(row_id, agent, refusal, seen_at=Now(), machine=state.load_host())
+
+
+def other_run_here(row_id: int) -> Run | None:
+    """Another run that measures or makes load on this machine."""
+    own = ROWS.all().filter(pk=row_id).values_list("run_id", flat=True).first()
+    return state.busy_with(state.load_host(), own)
 
 
 def touch(row_id: int, agent: str) -> bool:

@@ -196,6 +196,8 @@ def claim(run_id: int, worker: str) -> Run:
     _wait_while_paused(run_id)
     host = load_host()
     for _ in range(3):  # the holder may end, or turn out to be dead, while we look
+        if busy_with(host, run_id) and (holder := _wait_for_holder(run_id, host)):
+            raise RunWaits(_waits(holder, host))
         try:
             return _claim(run_id, worker, host)
         except IntegrityError:
@@ -256,7 +258,8 @@ def _wait_for_holder(run_id: int, host: str) -> Run | None:
     queued = _runs().filter(pk=run_id, status=Status.QUEUED)
     queued.update(sent_at=None)
     database = _runs().filter(pk=run_id).values("database_name")
-    holder = _runs().filter(Q(busy_key__in=database) | Q(busy_host=host)).exclude(pk=run_id).first()
+    other = _runs().filter(Q(busy_key__in=database) | Q(busy_host=host)).exclude(pk=run_id).first()
+    holder = other or busy_with(host, run_id)
     if holder:
         queued.update(message=_waits(holder, host))
     return holder
@@ -264,8 +267,13 @@ def _wait_for_holder(run_id: int, host: str) -> Run | None:
 
 def _waits(holder: Run, host: str) -> str:
     """Without the holder's name, which not everyone may see who sees the run that waits."""
-    where = "on this machine" if holder.busy_host == host else f"on database {holder.database_name}"
-    return f"Waits for run {holder.pk}, which is running {where}."
+    if holder.busy_host == host:
+        what = "is running on this machine"
+    elif _makes_load(host).filter(pk=holder.pk).exists():
+        what = "makes load on this machine"
+    else:
+        what = f"is running on database {holder.database_name}"
+    return f"Waits for run {holder.pk}, which {what}."
 
 
 def heartbeat(run: Run, progress: float, message: str) -> None:
@@ -524,9 +532,10 @@ def running_count() -> int:
     return _live_runs().count()
 
 
-def is_measuring(host: str) -> bool:
-    """Does a run measure on that load host now?"""
-    return _live_runs().filter(busy_host=host).exists()
+def busy_with(machine: str, besides: int | None = None) -> Run | None:
+    """A run, other than `besides`, that measures or makes load on that machine now."""
+    others = _live_runs().filter(Q(busy_host=machine) | Q(pk__in=_makes_load(machine))).exclude(pk=besides)
+    return others.first()
 
 
 def load_host() -> str:
@@ -540,6 +549,11 @@ def load_host() -> str:
 def _stale() -> Q:
     running = Q(status=Status.RUNNING) | Q(status=Status.QUEUED, queue="")
     return running & Q(heartbeat_at__lt=heard_since())
+
+
+def _makes_load(machine: str) -> QuerySet[Run]:
+    """Runs with a load host on that machine."""
+    return _live_runs().filter(load_shares__machine=machine, load_shares__attempt=F("attempt"))
 
 
 def _live_runs() -> QuerySet[Run]:

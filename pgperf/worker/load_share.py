@@ -152,6 +152,7 @@ class _Share:
 
     def _begin(self, order: Any) -> tuple[dict[str, Any], bytes]:
         """Prepare for the plan without what the owner left out."""
+        self._refuse_company()
         skipped = [LeftOut(**each) for each in order["skipped"]]
         run = rows.ROWS.all().select_related("run__database").get(pk=self.row_id).run
         near = near_routes(run)
@@ -169,6 +170,7 @@ class _Share:
     def _start(self, order: Any) -> tuple[dict[str, Any], bytes]:
         """Start this host's part of a cohort's clients, and warm them up."""
         self._block_long.close()
+        self._refuse_company()
         plan = self._known().plan
         cohort = plan.cohorts[order["cohort"]]
         self.cpus = frozenset(order["cpus"]) if order["cpus"] else None
@@ -180,6 +182,15 @@ class _Share:
         self.process_cpu = ProcessCpu(self.host, pids)
         self.last_seq = None
         return self._ready(), b""
+
+    def _refuse_company(self) -> None:
+        """Raises PreflightRefused if another run measures on this machine. A run that was claimed at
+        the same moment as this row may have missed the row, so each block asks again.
+        """
+        if other := self._retry(partial(rows.other_run_here, self.row_id)):
+            raise PreflightRefused(
+                f"run {other.pk} measures on this machine; wait for its end, or choose another load host"
+            )
 
     def _ready(self) -> dict[str, Any]:
         """What the clients said when they were ready, and how long their operations take."""

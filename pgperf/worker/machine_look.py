@@ -33,7 +33,7 @@ def look_and_keep() -> Look:
 
 def look() -> Look:
     """Raises LookFailed, also while a run measures here: the look would disturb it."""
-    if state.is_measuring(state.load_host()):
+    if state.busy_with(state.load_host()):
         raise LookFailed("a run of pgperf measures on this machine now; look again when it has ended")
     return machine_look.look()
 

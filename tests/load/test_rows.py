@@ -91,3 +91,15 @@ def test_an_order_that_is_longer_than_any_is_not_loaded(taken: int) -> None:
     assert rows.ROWS.poll(taken, AGENT) == (1, {"end": True})
     rows.ROWS.order(taken, {"end": "x" * (17 << 20)})
     assert rows.ROWS.poll(taken, AGENT) is None
+
+
+def test_a_host_knows_which_other_run_has_its_machine(taken: int) -> None:
+    assert rows.other_run_here(taken) is None, "its own run makes load here"
+    other = make_run(Run.Status.RUNNING, attempt=1, busy_key="other", busy_host=state.load_host())
+    assert rows.other_run_here(taken) == other
+    Run.objects.filter(pk=other.pk).update(busy_host="elsewhere")
+    assert rows.other_run_here(taken) is None
+    second = rows.open_for(other, "b", "pgperf-load-b")
+    assert second
+    assert rows.claim(second, "load@b")
+    assert rows.other_run_here(taken) == other, "its load host is on this machine"

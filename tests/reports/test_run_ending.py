@@ -29,9 +29,18 @@ ENOUGH = Ending(reason="precision", blocks=8, seconds=58.2, budget_s=90.0, preci
             "74 s of 90 s used, and another block would not have fit; the ratios are known to ±4 %, not to ±2 %:"
             " run longer or on a quieter machine.",
         ),
-        ({"reason": "budget", "seconds": 88.0, "precision": 0.019}, "90 s used up; the ratios are known to ±1.9 %."),
-        ({"reason": "budget", "seconds": 90.0, "target": None}, "90 s used up; the ratios are known to ±1.6 %."),
-        ({"reason": "budget", "seconds": 112.0, "precision": None}, "90 s used up; the precision is not known: run longer."),
+        (
+            {"reason": "budget", "seconds": 88.0, "precision": 0.019},
+            "90 s used up; the ratios are known to ±1.9 %.",
+        ),
+        (
+            {"reason": "budget", "seconds": 90.0, "target": None},
+            "90 s used up; the ratios are known to ±1.6 %.",
+        ),
+        (
+            {"reason": "budget", "seconds": 112.0, "precision": None},
+            "90 s used up; the precision is not known: run longer.",
+        ),
         (
             {"reason": "blocks", "blocks": 10, "precision": 0.123},
             "10 blocks measured in 58 s; the ratios are known to ±12 %, not to ±2 %: run longer or on a quieter"

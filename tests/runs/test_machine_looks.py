@@ -117,7 +117,7 @@ def test_the_next_request_deletes_the_old_rows(next_one: Callable[[], MachineLoo
 
 
 def test_a_run_measures_on_this_machine_while_it_holds_it() -> None:
-    assert not state.is_measuring(state.load_host())
+    assert state.busy_with(state.load_host()) is None
     factories.make_run("running", busy_host=state.load_host())
-    assert state.is_measuring(state.load_host())
-    assert not state.is_measuring("another machine")
+    assert state.busy_with(state.load_host())
+    assert state.busy_with("another machine") is None

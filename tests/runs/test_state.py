@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from pgperf import signals
 from pgperf.core.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
-from pgperf.models import Run, Sampling, Worker
+from pgperf.models import LoadShare, Run, Sampling, Worker
 from pgperf.runs import state
 from tests.concurrency import at_once
 from tests.factories import make_benchmark, make_database, make_run, make_worker
@@ -193,6 +193,29 @@ class TestClaim:
         state.claim(first.pk, "w@h")
         with pytest.raises(RunWaits, match="on this machine"):
             state.claim(second.pk, "w@h")
+
+    def test_waits_for_load_that_another_run_makes_here(self) -> None:
+        """Its owner is on another machine, so neither database nor machine of the two runs are equal."""
+        first, second = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere"), queued()
+        shared = {"run": first, "name": "a", "queue": "q", "busy_queue": "q", "machine": state.load_host()}
+        share = LoadShare.objects.create(attempt=2, **shared)
+        Run.objects.filter(pk=first.pk).update(busy_key="other")
+        with pytest.raises(RunWaits, match=f"run {first.pk}, which makes load on this machine"):
+            state.claim(second.pk, "w@h")
+        assert (reread(second).status, second.sent_at) == (Status.QUEUED, None)
+        share.delete()
+        assert state.claim(second.pk, "w@h").status == Status.RUNNING
+
+    @pytest.mark.parametrize("which", ["an attempt before", "a dead run"])
+    def test_load_of_nobody_keeps_no_machine(self, which: str) -> None:
+        other = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere", busy_key="other")
+        attempt = 1 if which == "an attempt before" else 2
+        LoadShare.objects.create(
+            run=other, attempt=attempt, name="a", queue="q", busy_queue="q", machine=state.load_host()
+        )
+        if which == "a dead run":
+            age(other, 31)
+        assert state.claim(queued().pk, "w@h").status == Status.RUNNING
 
     def test_two_databases_from_two_machines_run_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
         state.claim(queued().pk, "w@h")

@@ -2,7 +2,12 @@
 
 import time
 
+import pytest
+
 from pgperf.core import protocol
+from pgperf.core.exceptions import PreflightRefused
+from pgperf.load import rows
+from pgperf.models import Run
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu.accounting import BlockTotals
 from pgperf.worker.lifeline import Lifeline
@@ -51,3 +56,11 @@ def test_an_order_that_is_repeated_counts_once() -> None:
             share._slices([[0, line]])
             assert (group.totals.passing_ns >= much) is counts
             group.totals.passing_ns += much
+
+
+@pytest.mark.parametrize("order", ["_begin", "_start"])
+def test_it_refuses_to_make_load_beside_another_run(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "other_run_here", lambda _row: Run(pk=7))
+    share = _Share(1, "load@a", Lifeline(60))
+    with pytest.raises(PreflightRefused, match="run 7 measures on this machine; wait for its end"):
+        getattr(share, order)({})

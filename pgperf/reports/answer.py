@@ -5,7 +5,7 @@ The first topic of a run's page shows it. Each point is a question with its answ
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -29,6 +29,9 @@ from pgperf.reports.table import Note
 _LEAST_SHARE = 0.0005
 #: Routes that a sentence names, and those that it names as the only others.
 _MOST_NAMES, _FEW_NAMES = 4, 2
+#: Steps of a web site that the answer names, and sentences on what distance costs; all are in the
+#: sections that the answer leads to.
+_MOST_STEPS, _MOST_DISTANCES = 3, 2
 #: From the best grade to the worst.
 _GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
 
@@ -156,14 +159,24 @@ def _adds(rows: RunRows) -> Iterator[Point]:
             lines = tuple(map(Note, told[1:]))
             yield Point(_("How the layers compare"), tuple(told[:1]), lines, anchor="suite")
     elif found := staircases.found(rows):
-        if steps := tuple(chain.from_iterable(map(staircases.headlines, found))):
-            yield Point(_("What each step changes"), steps, anchor="staircase")
+        yield from _steps(found)
     elif rows.ladders:
         yield from _layers(ladders.first_load(rows.ladders), rows)
     if told := comparisons.workload_headlines(rows.comparisons):
         yield Point(_("Between the workloads"), tuple(told), anchor="comparisons")
     if told := comparisons.environment_headlines(rows.comparisons):
         yield Point(_("What the environment changes"), tuple(told), anchor="comparisons")
+
+
+def _steps(found: Sequence[staircases.Staircase]) -> Iterator[Point]:
+    """None of steps that make no difference."""
+    told, others = staircases.largest(found, _MOST_STEPS)
+    if told:
+        text = ngettext(
+            "%d more step makes a smaller difference.", "%d more steps make smaller differences.", others
+        )
+        lines = (Note(text % others),) if others else ()
+        yield Point(_("What each step changes"), tuple(told), lines, anchor="staircase")
 
 
 def _layers(shown: Sequence[Ladder], rows: RunRows) -> Iterator[Point]:
@@ -349,7 +362,8 @@ def _next(rows: RunRows) -> Iterator[Point]:
         saving = told[own[0].pk].saving
         sentences.append(_of_routes(" ".join(filter(None, (advice, saving))), own, shown))
         lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
-    sentences += [_of_routes(text, [row], shown) for row in shown for text in told[row.pk].distances]
+    distances = (_of_routes(text, [row], shown) for row in shown for text in told[row.pk].distances)
+    sentences += islice(distances, _MOST_DISTANCES)
     if sentences:
         names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
         yield Point(question, tuple(sentences), tuple(lines), anchor="verdicts", benchmarks=tuple(names))

@@ -2,6 +2,7 @@
 JSON.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -203,17 +204,32 @@ def published_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
 
 def headlines(staircase: Staircase) -> list[str]:
     """The steps that make a difference, in sentences."""
-    return [
-        _("%(step)s: %(ratio)s the requests per second of %(base)s (%(interval)s).")
-        % {
-            "step": step.variant.route,
-            "base": step.builds_on.route,
-            "ratio": number_format.ratio(step.own.ratio),
-            "interval": number_format.ratio_interval(step.own.low, step.own.high),
-        }
-        for step in staircase.steps
-        if step.builds_on and step.own and step.own.outcome == DIFFERS
-    ]
+    return list(map(_headline, _differing(staircase)))
+
+
+def largest(found: Sequence[Staircase], most: int) -> tuple[list[str], int]:
+    """The same for the steps that change the most, in their order; and how many others differ."""
+    steps = [step for each in found for step in _differing(each)]
+    told = sorted(steps, key=_change, reverse=True)[:most]
+    return [_headline(step) for step in steps if step in told], len(steps) - len(told)
+
+
+def _differing(staircase: Staircase) -> list[Step]:
+    return [step for step in staircase.steps if step.builds_on and step.own and step.own.outcome == DIFFERS]
+
+
+def _change(step: Step) -> float:
+    return abs(math.log(step.own.ratio)) if step.own else 0.0
+
+
+def _headline(step: Step) -> str:
+    assert step.own and step.builds_on
+    return _("%(step)s: %(ratio)s the requests per second of %(base)s (%(interval)s).") % {
+        "step": step.variant.route,
+        "base": step.builds_on.route,
+        "ratio": number_format.ratio(step.own.ratio),
+        "interval": number_format.ratio_interval(step.own.low, step.own.high),
+    }
 
 
 def note() -> str:

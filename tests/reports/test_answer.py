@@ -179,7 +179,15 @@ def test_the_steps_of_a_site_are_named() -> None:
     assert [text.split(":")[0] for text in found["What each step changes"].sentences] == [
         "web_nginx", "web_pgbouncer", "web_advised",
     ]  # fmt: skip
+    assert found["What each step changes"].lines == ()
     assert "Take the route web_advised." in found["What to do next"].sentences[0]
+
+
+def test_of_many_steps_the_largest_are_named_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "_MOST_STEPS", 2)
+    point = told(site_steps.make_run())["What each step changes"]
+    assert [text.split(":")[0] for text in point.sentences] == ["web_nginx", "web_pgbouncer"]
+    assert [line.text for line in point.lines] == ["1 more step makes a smaller difference."]
 
 
 def test_the_worst_grade_is_told_with_its_cause(run: Run) -> None:

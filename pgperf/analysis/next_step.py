@@ -35,6 +35,7 @@ class Advice(StrEnum):
     STATEMENT = "statement"
     PREPARE = "prepare"  # the same for a statement that is planned each time
     ROUND_TRIPS = "round_trips"
+    PAGE_ROUND_TRIPS = "page_round_trips"  # the same of a page
     POOL = "pool"
     PROCESSES = "processes"
     CLIENT_CPUS = "client_cpus"
@@ -94,6 +95,7 @@ _MEASURED_BY = {
 #: The same of the example site, whose pages and queries the catalog does not have.
 _MEASURED_BY_THE_EXAMPLE = {
     Advice.ROUND_TRIPS: "n-plus-one",
+    Advice.PAGE_ROUND_TRIPS: "page",
     Advice.VIEW: "page",
     Advice.WEB_CPUS: "page",
     Advice.PROXY: "page",
@@ -256,6 +258,8 @@ def _of_layer(advice: Advice, own: VariantSummary, others: Iterable[VariantSumma
     layer = LAYERS.get(own.layer)
     if advice == Advice.CLIENT_CODE and layer and layer.requests_pages:
         return Advice.CLIENT_CPUS if layer.over_http else Advice.VIEW
+    if advice == Advice.ROUND_TRIPS and layer and layer.requests_pages:
+        return Advice.PAGE_ROUND_TRIPS
     if advice == Advice.STATEMENT and layer and _PREPARED in layer.modes and not layer.over_http:
         known = any(_is_beside(each, own) and _but_prepared(own, each) for each in [own, *others])
         return advice if known else Advice.PREPARE

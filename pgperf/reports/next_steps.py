@@ -126,6 +126,9 @@ def _sentences() -> dict[str, str]:
         Advice.ROUND_TRIPS: _(
             "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."
         ),
+        Advice.PAGE_ROUND_TRIPS: _(
+            "Make fewer round trips: fewer statements for each page, or servers that are nearer to each other."
+        ),
         Advice.POOL: _("Give the pool more server connections, or its clients fewer at the same time."),
         Advice.PROCESSES: _(
             "Use several processes instead of workers in one: they do not share an interpreter."

@@ -177,6 +177,21 @@ def test_a_statement_may_be_prepared_where_the_run_does_not_show_what_that_bring
 
 
 @pytest.mark.parametrize(
+    ("layer", "told", "benchmarks"),
+    [
+        ("http", Advice.PAGE_ROUND_TRIPS, ("page",)),
+        ("django_view", Advice.PAGE_ROUND_TRIPS, ("page",)),
+        ("libpq", Advice.ROUND_TRIPS, ("published-a", "n-plus-one")),
+    ],
+)
+def test_round_trips_of_a_page_are_measured_on_a_page(
+    layer: str, told: Advice, benchmarks: tuple[str, ...]
+) -> None:
+    found = advice(variant(client=20.0, server=20.0, layer=layer))
+    assert (found.advice, found.benchmarks) == (told, benchmarks)
+
+
+@pytest.mark.parametrize(
     ("layer", "told"),
     [("django_view", Advice.VIEW), ("http", Advice.CLIENT_CPUS), ("libpq", Advice.CLIENT_CODE)],
 )

@@ -69,7 +69,7 @@ def _advice(form: ServerForm, found: server_advice.StoredSettings, version: floa
         server = form.server(version)
     except InvalidDefinition as refusal:
         return {"error": str(refusal)}
-    findings = compared(server, found.settings)
+    findings = compared(server, found.settings, found.sources)
     return {
         "line": server_advice.server_line(server),
         "table": server_advice.advice_table(findings),

@@ -41,6 +41,8 @@ PREDICTED = "predicted"
 ENVIRONMENTS = "environments"
 #: The key of a run's environment for authentication and TLS, by route.
 CONNECTIONS = "connections"
+#: The key of a run's environment for where settings come from that the configuration files do not set.
+SETTING_SOURCES = "setting_sources"
 
 
 class HasPooler(Protocol):

@@ -6,7 +6,6 @@ from pgperf.core.records import BUDGET, ENDING, PRECISION, PREDICTED, Ending, Pr
 from pgperf.models import Run
 from pgperf.reports.number_format import number, seconds, short_percent
 
-
 #: Of its budget. A run that used less than this ended because no further block would have fit.
 _ALL_USED = 0.95
 

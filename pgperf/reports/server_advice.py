@@ -3,12 +3,13 @@ JSON.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from pgperf.core.records import SETTING_SOURCES
 from pgperf.models import Database, Run
 from pgperf.reports.table import Cell, Table, text_column, words
 from pgperf.tuning import sizes
@@ -24,13 +25,15 @@ _STEP_KB = 256 * sizes.UNITS["MB"]
 class StoredSettings:
     """A server's settings as the worker of a run found them.
 
-    `memory_kb` and `cpus` are those of the server's host, None if not known.
+    `memory_kb` and `cpus` are those of the server's host, None if not known. `sources`: where settings
+    come from, if not from its configuration files.
     """
 
     run: Run
     settings: Settings
     memory_kb: int | None
     cpus: int | None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def version(self) -> float | None:
@@ -46,7 +49,10 @@ def stored(database: Database, runs: QuerySet[Run]) -> StoredSettings | None:
     machine = _part(run, "machine") if _part(run, "machine").get("has_server") is True else {}
     cpus = machine.get("processors", _part(run, "server_host").get("processors"))
     memory = _count(machine.get("memory_bytes"))
-    return StoredSettings(run, _part(run, "server"), usable_kb(memory) if memory else None, _count(cpus))
+    sources = {name: str(source) for name, source in _part(run, SETTING_SOURCES).items()}
+    return StoredSettings(
+        run, _part(run, "server"), usable_kb(memory) if memory else None, _count(cpus), sources
+    )
 
 
 def usable_kb(memory_bytes: int) -> int:

@@ -223,7 +223,8 @@ def _change(step: Step) -> float:
 
 
 def _headline(step: Step) -> str:
-    assert step.own and step.builds_on
+    assert step.own
+    assert step.builds_on
     return _("%(step)s: %(ratio)s the requests per second of %(base)s (%(interval)s).") % {
         "step": step.variant.route,
         "base": step.builds_on.route,

@@ -14,7 +14,7 @@ import pgperf
 from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import distributions
-from pgperf.core.records import CONNECTIONS, ENVIRONMENTS
+from pgperf.core.records import CONNECTIONS, ENVIRONMENTS, SETTING_SOURCES
 from pgperf.install.environments import UsableEnvironment
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.cpu.idle import IdleState
@@ -78,6 +78,7 @@ def before(
         "packages": packages(),
         "machine": {**_machine(), "has_server": server_here},
         "server": settings(query),
+        SETTING_SOURCES: overriding_sources(query),
         "pooler": _pooler(pooler_pid),
         CONNECTIONS: {route: login.to_json() for route, login in logins.items()},
         "placement": cpu_placement.to_json(),

@@ -56,6 +56,13 @@ def test_no_page_connects_to_the_server(
     assert "Statements to copy" in page(admin_page, database)
 
 
+def test_settings_of_a_role_are_named(admin_page: Client, db: None) -> None:
+    environment = {**HERE, "setting_sources": {"shared_buffers": "command line", "work_mem": "user"}}
+    text = page(admin_page, make_run(environment).database)
+    assert "work_mem: the present value comes from ALTER ROLE of pgperf&#x27;s login" in text
+    assert "shared_buffers: the present value comes from the command line of the server" in text
+
+
 def test_options_change_the_advice(admin_page: Client, database: Database) -> None:
     text = page(admin_page, database, memory="16GB", cpus="8", profile="dw", storage="hdd", connections="50")
     assert "profile dw: data warehouse, 16GB of memory, CPUs: 8, storage hard disk" in text

@@ -1,0 +1,34 @@
+"""What a run notes of the server before its first block."""
+
+from typing import Any
+
+import psycopg
+
+from pgperf.core.records import SETTING_SOURCES, Route
+from pgperf.runner import environment
+from pgperf.runner.cpu.idle import IdleState
+from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.server.control_connection import ControlConnection
+
+
+def noted(route: Route) -> dict[str, Any]:
+    with ControlConnection(route) as server:
+        return environment.before(
+            server.all, None, CpuPlacement("scheduler"), IdleState("asis"), {}, server_here=True
+        )
+
+
+def test_a_setting_of_the_role_is_noted_with_its_source(
+    routes: dict[str, Route], superuser_login: dict[str, Any]
+) -> None:
+    route = routes["tcp"]
+    with psycopg.connect(**superuser_login, dbname="postgres") as admin:
+        before = noted(route)
+        admin.execute(f"ALTER ROLE {route.user} SET random_page_cost = 1.75")
+        try:
+            after = noted(route)
+        finally:
+            admin.execute(f"ALTER ROLE {route.user} RESET random_page_cost")
+    assert after["server"]["random_page_cost"] == "1.75"
+    assert after[SETTING_SOURCES] == before[SETTING_SOURCES] | {"random_page_cost": "user"}
+    assert "random_page_cost" not in before[SETTING_SOURCES]

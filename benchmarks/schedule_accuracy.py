@@ -1,0 +1,98 @@
+"""How late operations at a given rate begin, by layer: intended against real start.
+
+    python -m benchmarks.schedule_accuracy [--quick] [--rounds N] [--slot-s N] [--rate N]
+
+One connection of each layer sends SELECT 1 at the same rate, with constant gaps; the layers take turns
+in random order. The rate leaves every client idle between two operations, so an operation waits only
+for the client's timer and the machine. The bars, at the 99th percentile of all slots together: 100 µs
+for the C client, 1 ms for the Python clients.
+"""
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.options import ScriptParser
+from benchmarks.resident import resident
+from example.stack.stack import Stack
+from pgperf.catalog.light import LIGHT
+from pgperf.core import protocol
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import Definition
+from pgperf.runner.client_group import ClientGroup, measure
+
+ROOT = Path(__file__).resolve().parent.parent
+SIMPLE = ("libpq", "psycopg2", "psycopg", "psycopg_async", "django_cursor", "django_orm", "django_orm_async")
+EXTENDED = ("asyncpg",)  # it has no simple statements
+C_BAR_US, PYTHON_BAR_US = 100.0, 1000.0
+_S = 1_000_000_000
+_PERCENTILES = (50, 90, 99, 99.9)
+
+
+def main() -> int:
+    options = _options()
+    simple = Definition("schedule-accuracy", (LIGHT,), layers=SIMPLE, routes=("socket",))
+    extended = replace(simple, layers=EXTENDED, modes=("extended",))
+    with (
+        Stack(ROOT / ".stack" / "schedule-accuracy", parts=["postgres"], keep=False) as stack,
+        _site(stack.env),
+        resident(stack, simple, "schedule") as groups,
+        resident(stack, extended, "schedule-extended") as others,
+    ):
+        lags = _lags([*groups, *others], options)
+    print(f"{'layer':<20}" + "".join(f"{f'p{each:g}':>10}" for each in _PERCENTILES) + f"{'bar':>10}")
+    passed = [_row(layer, lag_us) for layer, lag_us in lags.items()]
+    print(f"verdict: the bars {'hold' if all(passed) else 'do NOT hold'}")
+    return 0 if all(passed) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = ScriptParser(__doc__)
+    parser.add_size("--rounds", "slots of each layer", full=10, quick=2)
+    parser.add_size("--slot-s", "length of a slot in whole seconds", full=5, quick=1)
+    parser.add_argument("--rate", type=float, default=200.0, help="operations per second (200)")
+    return parser.options()
+
+
+@contextmanager
+def _site(env: dict[str, str]) -> Iterator[None]:
+    """Clients of Django's layers set up the example site, whose settings read the stack's addresses."""
+    before = dict(os.environ)
+    os.environ.update({"DJANGO_SETTINGS_MODULE": "example.settings", **env})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _lags(groups: Sequence[ClientGroup], options: argparse.Namespace) -> dict[str, np.ndarray]:
+    """The lag of each operation by layer, µs."""
+    found: dict[str, list[np.ndarray]] = {group.variant.layer: [] for group in groups}
+    request = protocol.Slice(
+        seq=1, lead_in_ns=_S // 4, window_ns=options.slot_s * _S, rate=options.rate, schedule="constant"
+    )
+    for _ in range(options.rounds):
+        for group in random.sample([*groups], len(groups)):
+            window = measure(group, request, 0, 0)[1]
+            found[group.variant.layer].append(window.by_phase()["lag"] / 1000)
+    return {layer: np.concatenate(slots) for layer, slots in found.items()}
+
+
+def _row(layer: str, lag_us: np.ndarray) -> bool:
+    values = dict(zip(_PERCENTILES, np.percentile(lag_us, _PERCENTILES), strict=True))
+    bar_us = PYTHON_BAR_US if LAYERS[layer].program else C_BAR_US
+    said = "".join(f"{us:>10.0f}" for us in values.values())
+    print(f"{layer:<20}{said}{bar_us:>10.0f} µs of {len(lag_us)} operations")
+    return bool(values[99] <= bar_us)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

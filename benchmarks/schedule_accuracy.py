@@ -63,7 +63,7 @@ def _options() -> argparse.Namespace:
 
 @contextmanager
 def _site(env: dict[str, str]) -> Iterator[None]:
-    """Clients of Django's layers set up the example site, whose settings read the stack's addresses."""
+    """Clients of Django's layers set up the example site, which reads the stack's addresses."""
     before = dict(os.environ)
     os.environ.update({"DJANGO_SETTINGS_MODULE": "example.settings", **env})
     try:

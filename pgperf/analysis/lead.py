@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from pgperf.analysis import cpu_accounting, cpu_per_operation
-from pgperf.analysis.cpu_account import ROLES
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_statistics import hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, interval
-from pgperf.analysis.time_breakdown import WAITS, TimeBreakdown
+from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Lead
 from pgperf.core.records import VariantBlock
@@ -27,7 +26,7 @@ def lead(
     """The lead of a part over the longest other one; None where no other part is known. `widening`:
     the factor on the half-width of its interval.
     """
-    known = {name: us for name in (*ROLES, *WAITS) if (us := whole.of_part(name)) is not None}
+    known = {name: us for name in whole.rivals() if (us := whole.of_part(name)) is not None}
     own = known.pop(part, None)
     runner_up = max(known, key=lambda name: known[name], default=None)
     if own is None or runner_up is None:

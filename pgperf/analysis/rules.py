@@ -15,7 +15,7 @@ from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.hosts import HostRoles, Side, hosts, sides
 from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, busiest
 from pgperf.analysis.open_loop import OpenLoop
-from pgperf.analysis.time_breakdown import WAITS, TimeBreakdown
+from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Basis, Capacity, Finding, HostUse, VerdictNumbers
 from pgperf.core.records import RECONNECTING
@@ -54,6 +54,7 @@ class Facts:
     sv_idle: int | None  # the fewest idle server connections of the pool
     web_workers: int | None = None  # processes of the web servers; None: no requests go to one
     per_s: float | None = None  # operations per second
+    mean_ratio: float = 1.0  # the mean time of all operations over that in `time`
     missing_grant: str = ""  # the GRANT that would show the server's sessions
     open_loop: OpenLoop | None = None
     load_hosts: tuple[LoadHostUse, ...] = ()  # those that made the load; none: the run's own worker
@@ -63,6 +64,7 @@ class Facts:
         time, account = TimeBreakdown.of(variant), variant.cpu_account
         per_s, auxiliaries = variant.ops_per_s, variant.cpu_us_per_op.auxiliaries
         shared, on_hosts = sides(variant, time.cpu), hosts(variant, time.cpu)
+        cpu = {role: variant.cpu_us_per_op.of(role) for role in ROLES}
         throttled = _throttled(variant)
         waits = waits_for_others(on_hosts, time, throttled)
         return cls(
@@ -70,7 +72,7 @@ class Facts:
             workers=variant.workers,
             process_busy=variant.process_busy,
             time=time,
-            utilisation={name: _used(per_s, time, side, auxiliaries) for name, side in shared.items()},
+            utilisation={name: _used(per_s, cpu, side, auxiliaries) for name, side in shared.items()},
             sides=shared,
             hosts=on_hosts,
             waits_for_others=waits,
@@ -84,11 +86,12 @@ class Facts:
                 account.load_hosts if account else (),
             ),
             parallel_workers=_parallel_workers(variant),
-            pooler_busy=_used(per_s, time, _pooler(variant), auxiliaries),
+            pooler_busy=_used(per_s, cpu, _pooler(variant), auxiliaries),
             not_working=account.share.not_working if account else None,
             sv_idle=_sv_idle(variant),
             web_workers=account.web_workers if account else None,
             per_s=per_s,
+            mean_ratio=variant.mean_ratio,
             missing_grant=account.missing_grant if account else "",
             open_loop=variant.open_loop,
             load_hosts=account.load_hosts if account else (),
@@ -116,12 +119,16 @@ class Facts:
         for side, used in self.utilisation.items():
             if used is not None and used >= SATURATED:
                 role = max(self.sides[side].roles, key=lambda role: self.time.of_part(role) or 0.0)
-                found.setdefault(role, (role, used, side))
+                found.setdefault(role, (role, used, self._whose(side)))
         if (one := self.limiting_host(CPU)) and "client" not in found:
             found["client"] = ("client", one.used(CPU), f"load host {one.name}")
         if self.pooler_busy is not None and self.pooler_busy >= SATURATED:
             found["pooler"] = ("pooler", self.pooler_busy, "pooler")
         return max(found.values(), key=lambda each: self.time.of_part(each[0]) or 0.0, default=None)
+
+    def _whose(self, side: str) -> str:
+        """The side, or "shared" where all roles have the same single CPU."""
+        return "shared" if side == "host" and self.sides[side].cpus == 1 else side
 
     def limiting_host(self, resource: str) -> LoadHostUse | None:
         """The load host whose CPUs or network are used up; None if none is."""
@@ -147,7 +154,8 @@ class Facts:
         if not self.web_workers or self.per_s is None:
             return None
         behind = [self.time.at(role) for role in ("web", "pooler", "server")]
-        return self.per_s * sum(us for us in behind if us is not None) / 1e6 / self.web_workers
+        mean_us = self.mean_ratio * sum(us for us in behind if us is not None)
+        return self.per_s * mean_us / 1e6 / self.web_workers
 
     def largest(self) -> str | None:
         """The part where an operation spends most of its time; None where a hidden part may be
@@ -185,7 +193,7 @@ class Facts:
         time that is hidden.
         """
         hidden = (self.time.waiting or 0.0) + (self.time.unseen or 0.0)
-        parts = [(self._own(part), part) for part in (*ROLES, *WAITS)]
+        parts = [(self._own(part), part) for part in self.time.rivals()]
         known = [(us, part) for us, part in parts if us is not None]
         return sorted([*known, (hidden, "")], key=lambda each: -each[0]) if known else []
 
@@ -380,15 +388,15 @@ def _missing(facts: Facts) -> tuple[str, ...]:
     return tuple(lacking) or ("anything that took time",)
 
 
-def _used(per_s: float | None, time: TimeBreakdown, side: Side, auxiliaries: float | None) -> float | None:
-    """Utilisation law: operations per second times the CPU time of each on these CPUs.
+def _used(per_s: float | None, cpu: Known, side: Side, auxiliaries: float | None) -> float | None:
+    """Utilisation law: operations per second times the mean CPU time of each on these CPUs.
 
     Where a part of that is not known, the sum is known only if the known parts alone use the CPUs
     up: then it is a lower bound.
     """
     if per_s is None or not side.cpus:
         return None
-    parts = [(time.cpu[role], side.cpus) for role in side.roles]
+    parts = [(cpu[role], side.cpus) for role in side.roles]
     parts += [(auxiliaries, side.host or side.cpus)] if "server" in side.roles else []
     used = per_s * sum(us / cpus for us, cpus in parts if us is not None) / 1e6
     return used if all(us is not None for us, _ in parts) or used >= SATURATED else None

@@ -29,6 +29,7 @@ from pgperf.analysis.outcome import (
 from pgperf.analysis.paired_comparisons import PairedDifference
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, standard_error
+from pgperf.core.layers import has_workers
 from pgperf.core.records import Variant
 
 TIME, OVER = "time", "over_base"
@@ -38,6 +39,9 @@ _LOG_DIGITS, _US_DIGITS = 7, 4
 _SAMPLED = ("log_us", "log_over", "us_over")
 #: No time in µs, and no logarithm of one, is larger.
 _LARGEST = 1e15
+
+#: No factor of `stopping` is near it.
+_MOST_WIDENED = 2.0
 
 #: One value per block; a second tuple is subtracted from the first, where a third variant stands
 #: between the two.
@@ -51,7 +55,7 @@ class Level:
 
     `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the
     difference in µs. `us` and `base_us` are the times of the run's pages, None in a run of an
-    earlier version. `disturbed` and `base_disturbed`: the most of its time that others took, where the
+    earlier version. `widening`: the factor on half-widths of a run that may stop early. `disturbed` and `base_disturbed`: the most of its time that others took, where the
     measurement was much disturbed; they are not stored with the level.
     """
 
@@ -62,12 +66,13 @@ class Level:
     us_over: Values = ()
     us: float | None = None
     base_us: float | None = None
+    widening: float = 1.0
     disturbed: float = 0.0
     base_disturbed: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         values = {name: list(map(list, getattr(self, name))) for name in _SAMPLED}
-        times = {"us": self.us, "base_us": self.base_us}
+        times = {"us": self.us, "base_us": self.base_us, "widening": self.widening}
         return {"variant": asdict(self.variant), "base_layer": self.base_layer, **values, **times}
 
     @classmethod
@@ -78,11 +83,16 @@ class Level:
         if empty := [name for name in needed if not values[name]]:
             raise ValueError(f"{empty[0]} has no samples")
         values |= {name: _time(data.get(name)) for name in ("us", "base_us")}
+        values["widening"] = _factor(data.get("widening", 1.0))
         return cls(Variant(**data["variant"]), base_layer=data["base_layer"], **values)
 
     @property
     def base(self) -> Variant | None:
-        return replace(self.variant, layer=self.base_layer) if self.base_layer else None
+        """A layer without workers has a client for each connection instead."""
+        if not self.base_layer:
+            return None
+        own = replace(self.variant, layer=self.base_layer)
+        return own if has_workers(self.base_layer) else replace(own, clients=own.connections, workers=1)
 
     def with_disturbances(self, shares: Mapping[str, float]) -> Self:
         """`shares`: the most that others took, by the labels of the run's much disturbed variants."""
@@ -188,9 +198,9 @@ def identified(before: Sequence[Level], after: Sequence[Level]) -> tuple[Identif
     return earlier, later
 
 
-def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:
+def unpaired(plus: Values, minus: Values, confidence: float, widening: float = 1.0) -> Estimate:
     """The sum of the centres of `plus` less that of `minus`, all independent samples: Welch's
-    interval.
+    interval, whose half-width is `widening` times as wide.
 
     Each centre is a Hodges-Lehmann one; the errors add as squares and the degrees of freedom are
     Satterthwaite's, rounded down. No bounds where a sample has one value only.
@@ -204,7 +214,7 @@ def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:
     total = sum(square for square, _ in squares)
     rest = sum(square**2 / freedom for square, freedom in squares)
     freedom = max(1, math.floor(total**2 / rest)) if rest else n - 1
-    reach = student_t.quantile(confidence, freedom) * math.sqrt(total)
+    reach = widening * student_t.quantile(confidence, freedom) * math.sqrt(total)
     return Estimate(centre, centre - reach, centre + reach, n, confidence)
 
 
@@ -218,7 +228,7 @@ def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]
 
 def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Outcome) -> Change:
     one, other = pair
-    delta = _difference(_us(other, measure), _us(one, measure), CONFIDENCE)
+    delta = _difference(_us(other, measure), _us(one, measure), CONFIDENCE, _widening(pair))
     ratio = log.exp()
     least, most = _undisturbed(ratio, one.left(measure), other.left(measure))
     is_doubted = _is_doubted(outcome.word, ratio, least, most)
@@ -262,11 +272,17 @@ def _interval_at(before: Level, after: Level, measure: str) -> IntervalAt:
     """Of the log ratio, around the quotient of the values that are shown."""
     logs = _logs(after, measure), _logs(before, measure)
     centre = math.log(after.shown(measure) / before.shown(measure))
-    return lambda confidence: _difference(*logs, confidence).moved_to(centre)
+    widening = _widening((before, after))
+    return lambda confidence: _difference(*logs, confidence, widening).moved_to(centre)
 
 
-def _difference(after: Values, before: Values, confidence: float) -> Estimate:
-    return unpaired(after[:1] + before[1:], before[:1] + after[1:], confidence)
+def _widening(pair: tuple[Level, Level]) -> float:
+    """Of two runs, of which one or both may have stopped early."""
+    return max(level.widening for level in pair)
+
+
+def _difference(after: Values, before: Values, confidence: float, widening: float) -> Estimate:
+    return unpaired(after[:1] + before[1:], before[:1] + after[1:], confidence, widening)
 
 
 def _centre(values: Values) -> float:
@@ -285,7 +301,8 @@ def _us(level: Level, measure: str) -> Values:
 
 
 def _level(fit: Fit, of: Variant, base: Variant | None) -> Level:
-    own = Level(of, (_kept(fit.measurements.level(of, fit.measure), _LOG_DIGITS),), us=fit.value(of))
+    logs = (_kept(fit.measurements.level(of, fit.measure), _LOG_DIGITS),)
+    own = Level(of, logs, us=fit.value(of), widening=fit.measurements.widening)
     paired = fit.measurements.paired(of, base) if base else None
     if paired is None or base is None:
         return own
@@ -317,6 +334,13 @@ def _time(value: Any) -> float | None:
     if value is not None and not 0 < float(value) < math.inf:
         raise ValueError(f"{value!r} is not a time in µs")
     return None if value is None else float(value)
+
+
+def _factor(value: Any) -> float:
+    """Raises ValueError or TypeError for anything but a factor on half-widths."""
+    if not 1 <= float(value) < _MOST_WIDENED:
+        raise ValueError(f"{value!r} is not a factor on half-widths")
+    return float(value)
 
 
 def _kept(sample: Sample, digits: int) -> tuple[float, ...]:

@@ -67,6 +67,15 @@ class TimeBreakdown:
             return own + (self.waits["interpreter"] or 0.0)
         return self.at(part) if part in ROLES else self.waits[part]
 
+    def rivals(self) -> tuple[str, ...]:
+        """The parts that `of_part` tells apart: the wait for the interpreter is in the client's, where
+        that is known.
+        """
+        waits = (
+            WAITS if self.cpu["client"] is None else tuple(name for name in WAITS if name != "interpreter")
+        )
+        return (*ROLES, *waits)
+
     @property
     def busy(self) -> float | None:
         """Time on a CPU, of all roles."""

@@ -105,9 +105,13 @@ class VariantSummary:
         """Means over all operations, which long ones raise, as parts of `us_per_op`, which they hardly
         change.
         """
+        return {role: None if us is None else us / self.mean_ratio for role, us in means.items()}
+
+    @property
+    def mean_ratio(self) -> float:
+        """The mean time of all operations over `us_per_op`; 1 where one of them is not known."""
         mean_us = self.cpu_account.mean_us_per_op if self.cpu_account else None
-        factor = self.us_per_op / mean_us if self.us_per_op and mean_us else 1.0
-        return {role: None if us is None else us * factor for role, us in means.items()}
+        return mean_us / self.us_per_op if self.us_per_op and mean_us else 1.0
 
     def _interpreter_us(self, queued_us: float | None) -> float | None:
         """The most that an operation waited for the interpreter, or for the one thread of an
@@ -117,7 +121,8 @@ class VariantSummary:
             return None if self.us_per_op is None else self.us_per_op * (1 - 1 / self.workers)
         own = self._cpu_us()["client"]
         held = None if own is None else own + (queued_us or 0.0)
-        return interpreter_us(process_busy(self.ops_per_s, held, self.clients), held, self.workers)
+        busy = process_busy(self.ops_per_s, None if held is None else held * self.mean_ratio, self.clients)
+        return interpreter_us(busy, held, self.workers)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:

@@ -52,6 +52,7 @@ _CPUS = {
     "clients": "the clients' CPUs",
     "server": "the server's CPUs",
     "host": "the host's CPUs",
+    "shared": "the one CPU that all share",
 }
 
 
@@ -200,8 +201,10 @@ def _by_load_or_statement(_variant: VariantSummary, finding: Finding) -> str:
 
 
 def _by_distance_or_load(variant: VariantSummary, _finding: Finding) -> str:
+    """No distance can be added to a web route, and to one client none is."""
     long = (TimeBreakdown.of(variant).waits["latency"] or 0.0) >= interventions.LONG_US
-    return interventions.ADD_DISTANCE if long and variant.connections > 1 else interventions.DOUBLE_CLIENTS
+    addable = variant.connections > 1 and not over_http(variant.layer)
+    return interventions.ADD_DISTANCE if long and addable else interventions.DOUBLE_CLIENTS
 
 
 def _cpu(role: str, title: str, test: Test) -> VerdictKind:

@@ -470,6 +470,11 @@ def runs_statements(layer: str) -> bool:
     return layer not in LAYERS or LAYERS[layer].runs_statements
 
 
+def has_workers(layer: str) -> bool:
+    """Can one of its processes run several operations at the same time?"""
+    return layer in LAYERS and LAYERS[layer].has_workers
+
+
 def requests_pages(layer: str) -> bool:
     """Does the layer request a page? A layer of another version does not."""
     return layer in LAYERS and LAYERS[layer].requests_pages

@@ -111,6 +111,9 @@ def _claim(verdict: Verdict) -> str:
         )
     if verdict.finding.basis == Basis.NO_FREE_CONNECTION:
         return _("All server connections of the pool are in use, and clients wait for one")
+    parts = verdict.numbers.parts_us
+    if verdict.word == "client_cpu" and (parts.get("interpreter") or 0.0) > (parts.get("client") or 0.0):
+        return _("The client’s work and its workers’ waits for each other take the largest part of the time")
     used_up = verdict.finding.basis == Basis.SATURATED and _used_up().get(verdict.word)
     return used_up or _takes_most().get(verdict.word) or verdicts.word_title(verdict.word)
 

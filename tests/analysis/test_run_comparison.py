@@ -183,6 +183,40 @@ def test_unpaired_is_welch_s_interval() -> None:
     assert found.half_width() == pytest.approx(half * math.sqrt(math.pi / 3) * t_ratio, rel=1e-6)
 
 
+def half_of_log(change: Change) -> float:
+    return math.log((change.ratio.high or 0.0) / (change.ratio.low or 1.0)) / 2
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_run_that_may_stop_early_widens_the_interval(which: int) -> None:
+    sides = [run(), run(orm=220.0, shift=2)]
+    plain = by_name(changes(*sides))["django_orm", OVER]
+    sides[which] = [replace(level, widening=1.08) for level in sides[which]]
+    wider = by_name(changes(*sides))["django_orm", OVER]
+    assert plain.delta.half_width()
+    assert wider.delta.half_width() == pytest.approx(1.08 * (plain.delta.half_width() or 0.0))
+    assert half_of_log(wider) == pytest.approx(1.08 * half_of_log(plain))
+
+
+def test_a_run_keeps_the_factor_of_its_looks() -> None:
+    level = replace(run()[0], widening=1.07)
+    stored = level.to_json()
+    assert Level.from_json(stored) == level
+    del stored["widening"]  # as earlier versions did
+    assert Level.from_json(stored).widening == 1.0
+    for wrong in (0.5, 9.0, float("nan"), None):
+        with pytest.raises((ValueError, TypeError)):
+            Level.from_json({**stored, "widening": wrong})
+
+
+def test_a_base_without_workers_has_a_client_for_each_connection() -> None:
+    psycopg = replace(variant("psycopg"), clients=2, workers=5)
+    level = replace(run()[1], variant=psycopg, base_layer="libpq")
+    assert level.base == replace(variant("libpq"), clients=10, workers=1)
+    assert level.with_disturbances({str(level.base.label): 0.3}).base_disturbed == 0.3
+    assert replace(level, base_layer="psycopg2").base == replace(psycopg, layer="psycopg2")
+
+
 def test_no_spread_is_no_interval_to_speak_of() -> None:
     found = unpaired(((1.0, 1.0),), ((3.0, 3.0),), 0.95)
     assert (found.centre, found.low, found.high) == (-2.0, -2.0, -2.0)

@@ -79,6 +79,43 @@ def test_a_cpu_nine_tenths_busy_is_used_up_by_several_clients() -> None:
     assert "busy" not in below["evidence"]
 
 
+def test_interruptions_in_the_mean_time_do_not_hide_that_a_cpu_is_used_up() -> None:
+    """8 clients, 30 µs of the server's one CPU for each of 32,000 operations a second: a few long
+    operations raise the mean of 250 µs, not the time of 200 µs.
+    """
+    full = row(200.0, client=8.0, server=30.0, clients=8, layer="libpq") | {"ops_per_s": 32_000.0}
+    full["cpu_account"]["mean_us_per_op"] = 250.0
+    found = judge(full)
+    assert found["numbers"]["utilisation"]["server"] == pytest.approx(0.96)
+    assert found["word"] == "server_cpu"
+    assert "the server's CPUs 96 % busy" in found["evidence"]
+
+
+def test_the_one_cpu_that_all_roles_share_is_not_the_whole_host() -> None:
+    found = judge(row(160.0, client=10.0, server=9.0, clients=8, cpus=8, placement="together", layer="libpq"))
+    assert "8 clients, the one CPU that all share 95 % busy" in found["evidence"]
+
+
+def test_the_wait_for_the_interpreter_is_no_rival_of_the_client_that_it_is_a_part_of() -> None:
+    """The client has 267 of 470 µs with that wait, and the server and the network have less."""
+    given_row = row(470.0, client=40.0, server=30.0, **WORKERS) | {"ops_per_s": 1e7 / 470.0}
+    found = verdict_kinds.judge(summary(given_row), by_block=[TimeBreakdown.of(summary(given_row))] * 2)
+    assert found.word == "client_cpu"
+    assert found.lead is not None
+    assert found.lead.runner_up == "latency"
+    assert found.lead.us == pytest.approx(
+        found.numbers.parts_us["client"]
+        + found.numbers.parts_us["interpreter"]
+        - found.numbers.parts_us["latency"]
+    )
+
+
+@pytest.mark.parametrize(("layer", "expected"), [("libpq", "add_distance"), ("http", "double_clients")])
+def test_a_long_wait_has_a_test_over_http_too(layer: str, expected: str) -> None:
+    far = row(5000.0, client=95.0, server=30.0, clients=8, placement="scheduler", cpus=8, layer=layer)
+    assert (judge(far)["word"], judge(far)["intervention"]) == ("latency", expected)
+
+
 def test_clients_and_pooler_share_their_cpus_and_the_slower_of_them_is_named() -> None:
     shared = {"clients": 8, "queue": {"client": 40.0, "pooler": 90.0}, "layer": "libpq", "route": "pgbouncer"}
     assert word(row(180.0, client=8.0, pooler=14.0, server=10.0, **shared)) == "pooler_cpu"

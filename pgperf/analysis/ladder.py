@@ -75,6 +75,7 @@ class Ladder:
         return (
             alike
             and self.clients == variant.connections
+            and variant.workers == (self.workers if has_workers(variant.layer) else 1)
             and any(step.layer == variant.layer for step in (*self.steps, *self.side))
         )
 

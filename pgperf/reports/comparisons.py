@@ -42,6 +42,7 @@ class ComparisonKind(StrEnum):
     ENVIRONMENT = "environment"
     RATE = "rate"
     HOSTS = "hosts"
+    WORKERS = "workers"
     LAYER = "layer"
 
 
@@ -51,6 +52,7 @@ def kind(row: ComparisonResult) -> ComparisonKind:
         return ComparisonKind.CONTROL
     apart = row.variant.identity.differs_in(row.baseline.identity)
     apart -= {"schedule"} if "rate" in apart else set()
+    apart -= {"clients"} if "workers" in apart else set()
     return next(
         (each for each in ComparisonKind if apart == {each}),
         ComparisonKind.LAYER,
@@ -72,6 +74,7 @@ def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
         ComparisonKind.CONNECT: _("One connection mode against another"),
         ComparisonKind.RATE: _("One rate against another: service times"),
         ComparisonKind.HOSTS: _("More load hosts, with the same clients"),
+        ComparisonKind.WORKERS: _("Processes against workers in one process, with the same connections"),
     }
     made = (_table(title, [row for one, row in rows if one == each]) for each, title in titles.items())
     return [table for table in made if table.rows]

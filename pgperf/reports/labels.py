@@ -60,6 +60,8 @@ def field_title(variant: Variant, name: str) -> str:
         return rate_title(variant.rate)
     if name == "hosts":
         return hosts_title(variant.hosts)
+    if name == "workers":
+        return workers_title(variant.workers)
     value = str(getattr(variant, name))
     return layer_title(value) if name == "layer" else value.replace("_", " ")
 
@@ -80,6 +82,11 @@ def lacking(caption: str, asked: Iterable[str], known: Iterable[str]) -> str:
 
 def clients_title(count: int) -> str:
     return ngettext("%d client", "%d clients", count) % count
+
+
+def workers_title(count: int) -> str:
+    """How many workers each client process has."""
+    return ngettext("%d worker", "%d workers", count) % count
 
 
 def connections_title(count: int) -> str:

@@ -172,8 +172,13 @@ def _title_parts(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
         "environment": ladder.environment,
         "driver": ladder.driver,
     }
-    apart = [name for name in named if len({getattr(other, name) for other in ladders}) > 1]
+    apart = [name for name in named if len({_value(other, name) for other in ladders}) > 1]
     return [ladder.route, *(named[name] for name in apart)]
+
+
+def _value(ladder: Ladder, name: str) -> object:
+    """As many processes as another ladder has workers are another load."""
+    return (ladder.clients, ladder.workers) if name == "clients" else getattr(ladder, name)
 
 
 def _lines(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:

@@ -19,7 +19,7 @@ from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import number_format, published
 from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import outcome_text
-from pgperf.reports.labels import clients_title, colour, rate_title
+from pgperf.reports.labels import clients_title, colour, field_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
@@ -38,7 +38,7 @@ from pgperf.reports.table import (
 #: The key of a run's definition: for each route that is a step, the route that it builds on.
 _BUILDS_ON = "web_routes"
 #: Fields that tell staircases of one run apart.
-_SETTING = ("workload", "layer", "mode", "clients", "connect", "rate")
+_SETTING = ("workload", "layer", "mode", "clients", "connect", "rate", "hosts", "environment")
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,19 @@ def _effect(row: ComparisonResult, ratios: Mapping[tuple[str, str], Mapping[str,
 def title(staircase: Staircase, among: Sequence[Staircase]) -> str:
     """What tells it from the other staircases of the run."""
     variant = staircase.steps[0].variant
-    parts = [clients_title(variant.clients)]
-    parts += [variant.workload] if len({each.steps[0].variant.workload for each in among}) > 1 else []
-    parts += [rate_title(variant.rate)] if len({each.steps[0].variant.rate for each in among}) > 1 else []
+    parts = [clients_title(variant.clients), *_differing_settings(staircase, among)]
     delay_ms = apart(variant.route)[1]
     parts += [_("%s ms farther away") % f"{delay_ms:g}"] if delay_ms else []
     return " · ".join(parts)
+
+
+def _differing_settings(staircase: Staircase, among: Sequence[Staircase]) -> list[str]:
+    """The settings but the number of clients in which staircases of the run differ."""
+    variants = [each.steps[0].variant for each in among]
+    names = [
+        name for name in _SETTING if name != "clients" and len({getattr(of, name) for of in variants}) > 1
+    ]
+    return [field_title(staircase.steps[0].variant, name) for name in names]
 
 
 def throughput(staircase: Staircase) -> Chart:
@@ -208,10 +215,24 @@ def headlines(staircase: Staircase) -> list[str]:
 
 
 def largest(found: Sequence[Staircase], most: int) -> tuple[list[str], int]:
-    """The same for the steps that change the most, in their order; and how many others differ."""
-    steps = [step for each in found for step in _differing(each)]
-    told = sorted(steps, key=_change, reverse=True)[:most]
-    return [_headline(step) for step in steps if step in told], len(steps) - len(told)
+    """The same for the steps that change the most, in their order; and how many others differ.
+
+    Each has its number of clients and its settings where those of the run differ. The names of routes
+    tell distances apart.
+    """
+    steps = [(each, step) for each in found for step in _differing(each)]
+    by_change = sorted((step for _each, step in steps), key=_change, reverse=True)
+    told = {step.variant for step in by_change[:most]}
+    shown = [f"{_load(each, found)}{_headline(step)}" for each, step in steps if step.variant in told]
+    return shown, len(steps) - len(told)
+
+
+def _load(staircase: Staircase, among: Sequence[Staircase]) -> str:
+    """What tells its load apart, before a sentence."""
+    clients = {each.steps[0].variant.clients for each in among}
+    parts = [clients_title(staircase.steps[0].variant.clients)] if len(clients) > 1 else []
+    parts += _differing_settings(staircase, among)
+    return _("%s: ") % " · ".join(parts) if parts else ""
 
 
 def _differing(staircase: Staircase) -> list[Step]:

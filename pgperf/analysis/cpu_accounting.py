@@ -140,12 +140,17 @@ class Account:
         return None if us is None else us / 1000
 
 
-def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
-    """The CPU account of a variant; None if none of its slices has one."""
+def cpu_account(blocks: Sequence[VariantBlock], measured: Sequence[VariantBlock] = ()) -> CpuAccount | None:
+    """The CPU account of a variant; None if none of its slices has one.
+
+    `measured`: the blocks with the slices that count for no figure. What was counted of whole blocks
+    is of those slices too.
+    """
     account = Account.of(blocks)
     if not account:
         return None
     pieces, counted = accounted(blocks), _counts(blocks)
+    whole_ops = operations(piece for block in measured or blocks for piece in block.slices)
     mean_us = _mean_us(account.elapsed_ns, account.ops, blocks[0].variant)
     return CpuAccount(
         cpus=account.cpus,
@@ -155,11 +160,11 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
         runner=_over(total(pieces, "runner_ns"), account.capacity_ns),
         role_cpus=_role_cpus(blocks, counted),
         wait_us_per_op={role: _per_op_us(pieces, name) for role, name in _WAITS.items()},
-        switches_per_op=_switches(blocks),
+        switches_per_op=_switches(blocks, whole_ops),
         system_share={role: _system(blocks, role) for role in _WAITS},
         busiest={role: _over(total(pieces, name), account.elapsed_ns) for role, name in _MOST.items()},
-        short_lived_us_per_op=_short_lived_us(blocks),
-        throttled_us_per_op={role: _throttled_us(blocks, counted, role) for role in _WAITS},
+        short_lived_us_per_op=_short_lived_us(blocks, whole_ops),
+        throttled_us_per_op={role: _throttled_us(counted, whole_ops, role) for role in _WAITS},
         server_host=_server_host(counted),
         missing_grant=next((each.missing_grant for each in counted if each.missing_grant), ""),
         web_workers=counted[-1].web_workers,
@@ -284,28 +289,25 @@ def _per_op_us(pieces: Sequence[SliceRecord], name: str) -> float | None:
     return None if us is None else us / 1000
 
 
-def _short_lived_us(blocks: Sequence[VariantBlock]) -> float | None:
+def _short_lived_us(blocks: Iterable[VariantBlock], ops: int) -> float | None:
     """CPU time of short-lived processes among the auxiliaries, µs per operation.
 
     None where a block does not tell it; then it is unattributed.
     """
-    ops = operations(piece for block in blocks for piece in block.slices)
     us = _over(_sum(count.short_lived_ns if count else None for count in map(BlockCount.of, blocks)), ops)
     return None if us is None else us / 1000
 
 
-def _throttled_us(blocks: Sequence[VariantBlock], counted: Iterable[BlockCount], role: str) -> float | None:
+def _throttled_us(counted: Iterable[BlockCount], ops: int, role: str) -> float | None:
     """How long CPU quotas kept the role's processes from working, µs per operation."""
-    ops = operations(piece for block in blocks for piece in block.slices)
     us = _over(_sum(count.throttled_ns.get(role) for count in counted), ops)
     return None if us is None else us / 1000
 
 
-def _switches(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
+def _switches(blocks: Sequence[VariantBlock], ops: int) -> dict[str, float | None]:
     """Context switches per operation: `voluntary` to wait for something, `involuntary` to let
     others run.
     """
-    ops = operations(piece for block in blocks for piece in block.slices)
     kinds = ("voluntary", "involuntary")
     return {f"{role}_{kind}": _over(_counted(blocks, role, kind), ops) for role in _WAITS for kind in kinds}
 

@@ -14,7 +14,7 @@ _VOLATILE = (
 )  # fmt: skip
 #: The user's own values, or texts that may hold them: that they differ is said, what they are is
 #: not.
-_UNSAID = re.compile(r"workloads\.\d+\.(sql|args|other_sql|other_args)(\.|$)")
+_UNSAID = re.compile(r"workloads\.\d+\.(sql|args|other_sql|other_args|query\.lookup|page\.path)(\.|$)")
 #: A part that only one of the two has is one difference, with all that is in it.
 _WHOLE = re.compile(r"layers\.[^.]+")
 _LONGEST = 120

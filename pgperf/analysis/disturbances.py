@@ -104,7 +104,7 @@ def _stolen(load_hosts: Sequence[LoadHostUse], response: float) -> Iterator[Dist
     """Each load host has its part of the clients, whose operations it can have lengthened."""
     for host in load_hosts:
         if host.steal:
-            us = min(1.0, host.steal * host.cpus) * response / len(load_hosts)
+            us = min(1.0, host.steal * (host.machine_cpus or host.cpus)) * response / len(load_hosts)
             yield Disturbance(Source.STEAL, f"load host {host.name}", us, host.steal)
 
 

@@ -17,7 +17,7 @@ from pgperf.analysis.fit import Fit
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.core.client_environment import DEFAULT
-from pgperf.core.layers import LAYERS, Layer, Rung
+from pgperf.core.layers import LAYERS, Layer, Rung, has_workers
 from pgperf.core.records import Variant
 
 

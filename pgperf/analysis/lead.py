@@ -7,6 +7,7 @@ import numpy as np
 
 from pgperf.analysis import cpu_accounting, cpu_per_operation
 from pgperf.analysis.outcome import CONFIDENCE
+from pgperf.analysis.paired_comparisons import Measure, us_between_operations, us_per_op
 from pgperf.analysis.paired_statistics import hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, interval
 from pgperf.analysis.time_breakdown import TimeBreakdown
@@ -15,9 +16,13 @@ from pgperf.analysis.verdict import Lead
 from pgperf.core.records import VariantBlock
 
 
-def by_block(variant: VariantSummary, blocks: Sequence[VariantBlock]) -> list[TimeBreakdown]:
-    """The time breakdown of each block; waits are divided as in all blocks together."""
-    return [TimeBreakdown.of(_alone(variant, block)) for block in blocks if block.slices]
+def by_block(
+    variant: VariantSummary, blocks: Sequence[VariantBlock], measure: Measure = us_per_op
+) -> list[TimeBreakdown]:
+    """The time breakdown of each block; waits are divided as in all blocks together. `measure`: the
+    time per operation that the run's variants are compared by.
+    """
+    return [TimeBreakdown.of(_alone(variant, block, measure)) for block in blocks if block.slices]
 
 
 def lead(
@@ -49,9 +54,10 @@ def _most(us: float, high: float | None) -> float | None:
     return None if high is None else max(us, high)
 
 
-def _alone(variant: VariantSummary, block: VariantBlock) -> VariantSummary:
+def _alone(variant: VariantSummary, block: VariantBlock, measure: Measure) -> VariantSummary:
     """The variant with the times of one block."""
-    times = np.array([piece.us_per_op for piece in block.slices if piece.ops])
+    factor = variant.connections if measure is us_between_operations else 1
+    times = factor * np.array([measure(piece) for piece in block.slices if piece.ops])
     rates = np.array([piece.ops_per_s for piece in block.slices if piece.ops])
     return replace(
         variant,

@@ -25,6 +25,7 @@ class LoadHostUse:
     busy: float | None = None
     steal: float | None = None
     network: float | None = None
+    machine_cpus: float | None = None  # all of its machine; None in a run of an earlier version
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -62,6 +63,7 @@ def _use(name: str, blocks: Sequence[Mapping[str, Any]]) -> LoadHostUse:
         busy=_share(sums["host_ns"], elapsed_ns * last["cpus"]),
         steal=_share(sums["steal_ns"], elapsed_ns * last["cpus"]),
         network=_share(sums["network_bytes"], could),
+        machine_cpus=last["cpus"],
     )
 
 

@@ -26,6 +26,8 @@ _INSTEAD_OF = {Rung.ORM: (Rung.ORM, Rung.CURSOR), Rung.CURSOR: (Rung.CURSOR,), R
 _LEAST = 0.02
 _DISTURBED = "disturbed"
 _PREPARED = "prepared"
+#: What an operation of a client that reconnects consists of, and an HTTP request.
+_PHASES = ("connect", "operate", "close", "first_byte", "receive")
 
 
 class Advice(StrEnum):
@@ -52,6 +54,7 @@ class Advice(StrEnum):
     RATE = "rate"  # ask for more than is held
     QUIET = "quiet"  # measure again without those who disturbed
     GRANT = "grant"  # let the run's login see what is missing
+    REQUESTS = "requests"  # requests failed, so that there are no figures
     FIGURES = "figures"  # something is missing that no grant shows
 
 
@@ -241,9 +244,11 @@ def _is_disturbed(variant: VariantSummary) -> bool:
 
 
 def _by_verdict(own: VariantSummary, verdict: Verdict, others: Iterable[VariantSummary]) -> NextStep | None:
+    if verdict.finding.basis == Basis.FAILED_REQUESTS:
+        return NextStep(Advice.REQUESTS)
     if verdict.word == "unknown":
         return NextStep(Advice.GRANT if verdict.finding.grant else Advice.FIGURES, own.us_per_op)
-    if connecting := _connecting_us(own):
+    if verdict.word != _DISTURBED and (connecting := _connecting_us(own)):
         return NextStep(Advice.KEEP_CONNECTIONS, own.us_per_op, connecting)
     used_up = verdict.finding.basis == Basis.SATURATED
     advice = _USED_UP.get(verdict.word) if used_up else _BY_WORD.get(verdict.word)
@@ -272,12 +277,16 @@ def _but_prepared(own: VariantSummary, other: VariantSummary) -> bool:
 
 
 def _connecting_us(own: VariantSummary) -> float | None:
-    """The time to connect and to close, where it is half of an operation or more."""
+    """The time to connect and to close, where it is half of an operation or more.
+
+    Long operations are in full in the means of the phases and not in `us_per_op`: their share counts.
+    """
     if own.connect not in RECONNECTING or not own.us_per_op:
         return None
-    means = [own.phases_us.get(phase, {}).get("mean") for phase in ("connect", "close")]
-    spent = sum(us for us in means if us is not None)
-    return min(spent, own.us_per_op) if spent >= own.us_per_op / 2 else None
+    means = {phase: own.phases_us.get(phase, {}).get("mean") or 0.0 for phase in _PHASES}
+    whole = sum(means.values())
+    share = (means["connect"] + means["close"]) / whole if whole else 0.0
+    return share * own.us_per_op if share >= 0.5 else None
 
 
 def _part_us(own: VariantSummary, verdict: Verdict) -> float | None:

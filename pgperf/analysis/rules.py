@@ -57,6 +57,7 @@ class Facts:
     mean_ratio: float = 1.0  # the mean time of all operations over that in `time`
     missing_grant: str = ""  # the GRANT that would show the server's sessions
     open_loop: OpenLoop | None = None
+    requests_failed: bool = False  # in every slice, so that none counts
     load_hosts: tuple[LoadHostUse, ...] = ()  # those that made the load; none: the run's own worker
 
     @classmethod
@@ -94,6 +95,7 @@ class Facts:
             mean_ratio=variant.mean_ratio,
             missing_grant=account.missing_grant if account else "",
             open_loop=variant.open_loop,
+            requests_failed=bool(variant.http and variant.http.errors) and variant.us_per_op is None,
             load_hosts=account.load_hosts if account else (),
         )
 
@@ -333,6 +335,8 @@ def unknown(facts: Facts) -> Finding:
 
 def _not_known(facts: Facts) -> Finding:
     time = facts.time
+    if facts.requests_failed:
+        return Finding(Basis.FAILED_REQUESTS)
     inputs = {"time per operation": time.response, "client CPU": time.cpu["client"]}
     if lacking := tuple(name for name, value in inputs.items() if value is None):
         return Finding(Basis.INPUTS, missing=lacking)

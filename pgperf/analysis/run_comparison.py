@@ -55,8 +55,9 @@ class Level:
 
     `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the
     difference in µs. `us` and `base_us` are the times of the run's pages, None in a run of an
-    earlier version. `widening`: the factor on half-widths of a run that may stop early. `disturbed` and `base_disturbed`: the most of its time that others took, where the
-    measurement was much disturbed; they are not stored with the level.
+    earlier version. `widening`: the factor on half-widths of a run that may stop early. `disturbed`
+    and `base_disturbed`: the most of its time that others took, where the measurement was much
+    disturbed; they are not stored with the level.
     """
 
     variant: Variant

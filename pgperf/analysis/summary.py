@@ -24,7 +24,7 @@ from pgperf.analysis.ladder import ladders
 from pgperf.analysis.lead import by_block
 from pgperf.analysis.open_loop import open_loop
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import ops_per_s
+from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.run_comparison import levels
 from pgperf.analysis.timeline import timeline
@@ -73,15 +73,13 @@ def summarise(
     time, throughput = Fit.of(measurements, asked), Fit.of(measurements, asked, ops_per_s)
     read = diagnostics.rows_expected(blocks)
     summaries = {
-        variant: _with_requests(
-            _summarised(
-                Speed.of(time, throughput, variant),
-                variant,
-                blocks,
-                read.get(variant.workload),
-                measurements.widening,
-            ),
+        variant: _summarised(
+            Speed.of(time, throughput, variant),
+            variant,
+            blocks,
             [block for block in measured if block.variant == variant],
+            read.get(variant.workload),
+            measurements,
         )
         for variant in variants
     }
@@ -107,13 +105,20 @@ def summarise(
 
 
 def _summarised(
-    speed: Speed, variant: Variant, blocks: Iterable[VariantBlock], rows_read: int | None, widening: float
+    speed: Speed,
+    variant: Variant,
+    blocks: Iterable[VariantBlock],
+    measured: Sequence[VariantBlock],
+    rows_read: int | None,
+    measurements: Measurements,
 ) -> VariantSummary:
-    """`rows_read`: the rows that one operation reads from the server, where that is known."""
+    """`measured`: its blocks with the slices that do not count. `rows_read`: the rows that one
+    operation reads from the server, where that is known.
+    """
     own = [block for block in blocks if block.variant == variant]
     slices = [piece for block in own for piece in block.slices]
     ops = sum(piece.ops for piece in slices)
-    rows = _rows(slices, rows_read)
+    rows, requests = _rows(slices, rows_read), http_requests(measured)
     found = VariantSummary(
         label=variant.label,
         **asdict(variant),
@@ -129,19 +134,16 @@ def _summarised(
         phases_us=latency.phases_us(own),
         cold_us=_cold_us(own),
         cpu_us_per_op=cpu_per_operation.per_op_us(own),
-        cpu_account=cpu_accounting.cpu_account(own),
+        cpu_account=cpu_accounting.cpu_account(own, measured),
         diagnostics=diagnostics.diagnostics(own, rows_read),
         top=top.top(own),
         open_loop=open_loop(variant, slices),
+        http=requests,
+        errors=sum(requests.errors.values()) if requests else 0,
     )
     checks = consistency_checks.checks(own, found.connections, found.cpu_us_per_op, found.cpu_account)
-    return replace(found, verdict=verdict_kinds.judge(found, checks, by_block(found, own), widening))
-
-
-def _with_requests(found: VariantSummary, measured: Sequence[VariantBlock]) -> VariantSummary:
-    """With its requests by HTTP. `measured`: all its blocks, those that do not count included."""
-    requests = http_requests(measured)
-    return replace(found, http=requests, errors=sum(requests.errors.values()) if requests else 0)
+    times = by_block(found, own, measurements.time)
+    return replace(found, verdict=verdict_kinds.judge(found, checks, times, measurements.widening))
 
 
 def _rate_searches(

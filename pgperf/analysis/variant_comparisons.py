@@ -75,7 +75,10 @@ def _originals(variants: Iterable[Variant]) -> list[Variant]:
 
 
 def _control_pairs(variants: Iterable[Variant]) -> list[Pair]:
-    return [(variant, replace(variant, control=0)) for variant in variants if variant.control]
+    """Without the controls of a variant that is not among them."""
+    known = set(variants)
+    found = [(variant, replace(variant, control=0)) for variant in variants if variant.control]
+    return [pair for pair in found if pair[1] in known]
 
 
 def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:

@@ -24,6 +24,7 @@ UNDECIDED = "undecided"  # the outcome of a test that leaves the verdict likely
 class Basis(StrEnum):
     """What a rule decided by. Where several rules find something, the first of these decides."""
 
+    FAILED_REQUESTS = "failed_requests"  # no slice is without one, so nothing was measured
     INPUTS = "inputs"  # a figure is missing that every rule needs
     SATURATED = "saturated"
     INTERPRETER = "interpreter"  # the CPU that the workers of one process share is used up
@@ -201,7 +202,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The bottleneck of a variant. `certainty` is None for the words disturbed and unknown."""
+    """The bottleneck of a variant. `certainty` is None for words that name none."""
 
     word: str
     certainty: str | None = None

@@ -176,7 +176,11 @@ def _disturbance(found: Disturbance) -> str:
 
 def _of_unknown(verdict: Verdict) -> str:
     found = verdict.finding
-    before = {Basis.RUN_QUEUE: _queued(found.share), Basis.IN_TURN: "no resource is used up"}.get(found.basis)
+    before = {
+        Basis.FAILED_REQUESTS: "each slice had a failed request, and such slices count for no figure",
+        Basis.RUN_QUEUE: _queued(found.share),
+        Basis.IN_TURN: "no resource is used up",
+    }.get(found.basis)
     missing = f"not known: {', '.join(found.missing)}" if found.missing else ""
     remedy = f"the run's login may not see the server's sessions: {found.grant}" if found.grant else ""
     return "; ".join(filter(None, (before, missing, remedy, _all_parts(verdict.numbers))))

@@ -114,6 +114,8 @@ def _claim(verdict: Verdict) -> str:
     parts = verdict.numbers.parts_us
     if verdict.word == "client_cpu" and (parts.get("interpreter") or 0.0) > (parts.get("client") or 0.0):
         return _("The client’s work and its workers’ waits for each other take the largest part of the time")
+    if verdict.finding.basis == Basis.FAILED_REQUESTS:
+        return _("Nothing was measured: each slice had a failed request")
     used_up = verdict.finding.basis == Basis.SATURATED and _used_up().get(verdict.word)
     return used_up or _takes_most().get(verdict.word) or verdicts.word_title(verdict.word)
 
@@ -185,7 +187,8 @@ def _steps(found: Sequence[staircases.Staircase]) -> Iterator[Point]:
 def _layers(shown: Sequence[Ladder], rows: RunRows) -> Iterator[Point]:
     """None of ladders with one layer each."""
     among = rows.ladders
-    found = [(ladder, step) for ladder in shown if (step := _orm(ladder))]
+    pairs = [(ladder, pair) for ladder in shown if (pair := _orm(ladder))]
+    found = [(ladder, orm) for ladder, (_cursor, orm) in pairs]
     if not found:
         if sentences := tuple(ladders.headlines(shown, among)):
             yield Point(_("What the layers add"), sentences, anchor="ladder")
@@ -193,7 +196,7 @@ def _layers(shown: Sequence[Ladder], rows: RunRows) -> Iterator[Point]:
     line = Note(_("Over %s.") % ", ".join(_orm_part(*each, among) for each in found))
     sentence = _orm_share(
         [step for _ladder, step in found],
-        is_disturbed=_is_disturbed(rows, {step.label for _ladder, step in found}),
+        is_disturbed=_is_disturbed(rows, {step.label for _ladder, pair in pairs for step in pair}),
     )
     if len({ladder.clients for ladder in among}) > 1:
         sentence = f"{ladders.load_title(shown[0])}: {sentence}"
@@ -206,12 +209,10 @@ def _is_disturbed(rows: RunRows, labels: Collection[str]) -> bool:
     return any((verdict.grade.others or 0.0) >= POOR for verdict in found if verdict)
 
 
-def _orm(ladder: Ladder) -> Step | None:
-    """The step of the ORM, where it stands on the cursor."""
+def _orm(ladder: Ladder) -> tuple[Step, Step] | None:
+    """The rungs of the cursor and of the ORM that stands on it."""
     wanted = (Rung.CURSOR, Rung.ORM)
-    return next(
-        (step for below, step in pairwise(ladder.steps) if (_rung(below), _rung(step)) == wanted), None
-    )
+    return next((pair for pair in pairwise(ladder.steps) if (_rung(pair[0]), _rung(pair[1])) == wanted), None)
 
 
 def _rung(step: Step) -> Rung | None:
@@ -220,6 +221,8 @@ def _rung(step: Step) -> Rung | None:
 
 def _orm_share(steps: Sequence[Step], *, is_disturbed: bool) -> str:
     """How much of an operation's time raw SQL would save."""
+    if not any(step.step_us > 0 for step in steps):
+        return _("This run shows no time that the ORM takes: the cursor is as slow.")
     shares = [step.step_us / step.us for step in steps if step.us]
     low, high = (
         number_format.whole(round(100 * end)) for end in (min(shares, default=0), max(shares, default=0))

@@ -88,14 +88,16 @@ def _forest(chart: Chart) -> str:
     if not bars:
         return ""
     far = max(bars, key=lambda bar: abs(bar[1] - chart["line"]))
-    beside = [
-        row for row, ends in enumerate(chart["whiskers"]) if ends and not ends[0] <= chart["line"] <= ends[1]
-    ]
-    return _(
-        "%(beside)d of %(count)d intervals lie beside the line of no change. The farthest is %(row)s: %(value)s."
-    ) % {
-        "beside": len(beside), "count": len(bars), "row": _row(chart, far[0]), "value": number_format.ratio(far[1]),
-    }  # fmt: skip
+    known = [ends for ends in chart["whiskers"] if ends]
+    beside = [ends for ends in known if not ends[0] <= chart["line"] <= ends[1]]
+    farthest = _("The farthest is %(row)s: %(value)s.") % {
+        "row": _row(chart, far[0]),
+        "value": number_format.ratio(far[1]),
+    }
+    if not known:
+        return farthest
+    counts = {"beside": len(beside), "count": len(known), "farthest": farthest}
+    return _("%(beside)d of %(count)d intervals lie beside the line of no change. %(farthest)s") % counts
 
 
 def _lines(chart: Chart) -> str:

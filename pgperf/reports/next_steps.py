@@ -1,17 +1,22 @@
 """What to try next after a verdict, as a sentence with the expected saving; what distance costs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.grade import Grade, Source
 from pgperf.analysis.next_step import Advice, Distance, NextStep, next_step
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict
+from pgperf.core.records import CONNECTIONS
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import layer_title
+
+#: Of the conditions of a login, those that keep it safe.
+_LOGIN = ("authentication", "tls")
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class ShownStep:
 def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
     """The advice for a variant among the rows of its run."""
     record = row.record
-    return _shown(record, next_step(record, [other.record for other in rows]))
+    return _shown(record, next_step(record, [other.record for other in _alternatives(row, rows)]))
 
 
 def next_sentence(row: VariantResult, rows: Iterable[VariantResult]) -> str:
@@ -41,8 +46,22 @@ def next_sentence(row: VariantResult, rows: Iterable[VariantResult]) -> str:
 
 def next_steps_json(rows: Iterable[VariantResult]) -> list[dict[str, Any] | None]:
     """`next_step` of the JSON of each of a run's variants; None where there is no advice."""
-    records = [row.record for row in rows]
-    return [_json(record, next_step(record, records)) for record in records]
+    found = list(rows)
+    return [
+        _json(row.record, next_step(row.record, [other.record for other in _alternatives(row, found)]))
+        for row in found
+    ]
+
+
+def _alternatives(row: VariantResult, rows: Iterable[VariantResult]) -> list[VariantResult]:
+    """Without those whose route has another login or encryption: what that saves is no advice."""
+    logins = row.run.environment.get(CONNECTIONS) or {}
+    return [other for other in rows if not _logs_in_otherwise(logins.get(row.route), logins.get(other.route))]
+
+
+def _logs_in_otherwise(own: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Is it known of both, and not alike?"""
+    return bool(own and other) and any((own or {}).get(each) != (other or {}).get(each) for each in _LOGIN)
 
 
 def _json(record: VariantSummary, found: NextStep | None) -> dict[str, Any] | None:
@@ -151,6 +170,9 @@ def _sentences() -> dict[str, str]:
         ),
         Advice.LOCKS: _("Hold locks for a shorter time: the clients wait for each other."),
         Advice.DISKS: _("Read less from disk: an index, fewer columns, or more shared_buffers."),
+        Advice.REQUESTS: _(
+            "See the table of requests for the reasons why they failed, mend that, and measure again."
+        ),
         Advice.RATE: _("Ask for a higher rate, or a closed loop, to see what bounds it."),
         Advice.SERVER_WAITS: _(
             "See which wait event the server’s sessions are in, in the table of diagnostics."
@@ -167,6 +189,17 @@ def _change(name: str, value: str) -> str:
     }
     shown = {"layer": layer_title(value), "route": value}
     return texts[name] % shown.get(name, value.replace("_", " "))
+
+
+def remedy(grade: Grade) -> str:
+    """What to do about the largest disturbance of a run."""
+    largest = max(grade.disturbances, key=lambda each: each.us or 0.0, default=None)
+    source = largest.source if largest else Source.STEAL
+    texts: dict[str, str] = {
+        Source.THROTTLING: _("Give its control group a larger CPU quota, and run it again."),
+        Source.CLOCK: _("Choose a clock source of the CPU’s own, such as tsc, and run it again."),
+    }
+    return texts.get(source, _("Run it again when the machine is quieter."))
 
 
 def _quieter(verdict: Verdict) -> str:

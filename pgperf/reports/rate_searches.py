@@ -5,12 +5,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.grade import Grade
 from pgperf.analysis.rate_search import Outcome, Point, RateSearch
 from pgperf.analysis.verdict_kinds import grade_sentence
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import variant_title
+from pgperf.reports.next_steps import remedy
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
@@ -52,6 +54,7 @@ def _sentence(rows: RunRows, search: RateSearch) -> str:
         "lowest": number_format.number(min(rates, default=None)),
         "highest": number_format.number(max(rates, default=None)),
         "disturbed": _disturbed(rows, search),
+        "remedy": _remedy(rows, search),
     }
 
 
@@ -64,7 +67,7 @@ def _texts() -> dict[str, str]:
         ),
         Outcome.DISTURBED: _(
             "%(variant)s: no highest rate for %(limit)s ms, because the measurement was much disturbed%(disturbed)s."
-            " Run it again on a quieter machine."
+            " %(remedy)s"
         ),
         Outcome.NONE_HOLDS: _(
             "%(variant)s: the 99th percentile of the latency exceeds %(limit)s ms at every rate that was tried,"
@@ -84,6 +87,12 @@ def _disturbed(rows: RunRows, search: RateSearch) -> str:
     verdict = row.record.verdict if row else None
     evidence = grade_sentence(verdict.grade) if verdict else ""
     return f": {evidence}" if evidence else ""
+
+
+def _remedy(rows: RunRows, search: RateSearch) -> str:
+    row = _reference(rows, search)
+    verdict = row.record.verdict if row else None
+    return remedy(verdict.grade if verdict else Grade())
 
 
 def title(rows: RunRows, search: RateSearch) -> str:

@@ -119,6 +119,18 @@ def test_short_lived_processes_are_known_if_every_slice_has_them() -> None:
     assert cpu_account([*block({"short_lived_ns": 3 * MS}), *block()])["short_lived_us_per_op"] is None
 
 
+def test_counts_of_whole_blocks_are_of_the_slices_that_do_not_count_too() -> None:
+    """Half of the requests were in slices with a failure; the processes of both were counted."""
+    (own,) = block({"short_lived_ns": 3 * MS, "throttled_ns": {"client": 6 * MS}})
+    whole = replace(own, slices=own.slices * 2)
+    found = cpu_accounting.cpu_account([own], [whole])
+    assert found is not None
+    assert found.short_lived_us_per_op == 1.5
+    assert found.throttled_us_per_op["client"] == 3.0
+    assert found.switches_per_op["client_voluntary"] == 1.0
+    assert found.system_share["client"] == 0.25
+
+
 def test_the_cpu_time_of_an_invisible_server_is_unknown() -> None:
     unseen = {"server_ns": None, "server_wait_ns": None, "server_busiest_ns": None, "auxiliary_ns": None}
     found = cpu_account(block(None, unseen))

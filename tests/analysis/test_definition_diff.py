@@ -1,5 +1,6 @@
 """In what two runs differ besides their figures."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -108,3 +109,21 @@ def test_a_layer_that_one_run_lacks_is_one_difference() -> None:
     assert differences(both, alone) == [("layers.asyncpg", facts, "")]
     newer = {"layers": {"libpq": {**libpq, "libpq": "18.7"}}}
     assert [each.what for each in differences(both, newer)] == ["layers.libpq.libpq", "layers.asyncpg"]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        lambda secret: {"sql": secret},
+        lambda secret: {"args": [secret]},
+        lambda secret: {"query": {"lookup": {"email": secret}}},
+        lambda secret: {"page": {"path": f"/books/?author={secret}"}},
+    ],
+)
+def test_the_user_s_own_values_are_not_shown(workload: Callable[[str], dict[str, Any]]) -> None:
+    found = differences(
+        {"workloads": [workload("ada@example.org")]}, {"workloads": [workload("bob@example.org")]}
+    )
+    assert len(found) == 1
+    assert "ada" not in str(found)
+    assert "bob" not in str(found)

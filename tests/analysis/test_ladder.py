@@ -44,6 +44,8 @@ def test_a_ladder_knows_the_most_workers_of_a_process() -> None:
     found = ladder(fitted(blocks(many, 6, 5, exact)), many, "psycopg")
     assert found
     assert (found.clients, found.workers) == (10, 10)
+    assert all(map(found.has, many))
+    assert not any(found.has(replace(each, clients=10, workers=1)) for each in many if each.layer != "libpq")
 
 
 def test_known_steps() -> None:

@@ -6,13 +6,14 @@ import pytest
 
 from pgperf.analysis import stopping, verdict_kinds
 from pgperf.analysis.lead import by_block, lead
+from pgperf.analysis.paired_comparisons import Measure, us_between_operations, us_per_op
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 
 from . import golden
 from .rows import row, summary
-from .synthetic import definition
+from .synthetic import block, definition, piece, variant
 
 
 def times(*clients: float) -> list[TimeBreakdown]:
@@ -53,6 +54,18 @@ def test_a_run_that_may_stop_early_is_as_sure_as_its_looks_allow(monkeypatch: py
     summarise(asked, golden.variants(), golden.blocks(), "psycopg")
     assert set(judged) == {stopping.widening(asked, golden.BLOCKS)}
     assert judged[0] > 1
+
+
+@pytest.mark.parametrize(("measure", "us"), [(us_per_op, 100.0), (us_between_operations, 160.0)])
+def test_blocks_have_the_time_that_the_run_compares_by(measure: Measure, us: float) -> None:
+    """Beside pgbench, that is the mean of all operations: 4 clients end 25,000 of them a second."""
+    slow = piece(100.0, ops_per_s=25_000.0)
+    found = by_block(summary(row(160.0, clients=4)), [block(variant(clients=4), 0, [])], measure)
+    assert found == []
+    (one,) = by_block(
+        summary(row(160.0, clients=4)), [replace(block(variant(clients=4), 0, []), slices=(slow,))], measure
+    )
+    assert one.response == pytest.approx(us)
 
 
 def test_each_block_has_its_own_breakdown() -> None:

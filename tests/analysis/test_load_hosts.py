@@ -78,13 +78,23 @@ def test_what_the_hypervisor_took_is_told_for_each_host() -> None:
     assert "the host's CPU time" not in found["grade"]["evidence"]
 
 
+@pytest.mark.parametrize(("machine_cpus", "us"), [(None, 42.2), (8.0, 84.4)])
+def test_steal_is_of_all_cpus_of_a_host(machine_cpus: float | None, us: float) -> None:
+    """Two hosts lose 5 % each, with 4 CPUs for their clients: on all of the machine, or half of it."""
+    found = judge_summary(
+        VariantSummary.from_json(hosted(*[{"steal": 0.05, "machine_cpus": machine_cpus}] * 2))
+    )
+    stolen = [each.us for each in found.grade.disturbances if each.source == "steal"]
+    assert sum(each or 0.0 for each in stolen) == pytest.approx(us)
+
+
 def test_shares_over_blocks_are_of_what_each_host_had() -> None:
     block = {
         "name": "a", "cpus": 4, "client_cpus": 2, "network_mbit": 1_000, "elapsed_ns": 10**9, "client_ns": 10**9,
         "host_ns": 2 * 10**9, "steal_ns": 4 * 10**8, "network_bytes": 12_500_000,
     }  # fmt: skip
     (found,) = load_hosts([[block], None, [{**block, "client_ns": 2 * 10**9}]])
-    assert found == LoadHostUse("a", 2, clients=0.75, busy=0.5, steal=0.1, network=0.1)
+    assert found == LoadHostUse("a", 2, clients=0.75, busy=0.5, steal=0.1, network=0.1, machine_cpus=4)
 
 
 def test_what_a_block_does_not_know_is_unknown() -> None:

@@ -218,11 +218,32 @@ def test_cpus_that_are_used_up_need_more_of_them() -> None:
 def test_an_operation_that_mostly_connects_should_keep_its_connection() -> None:
     phases = {"connect": {"mean": 150.0}, "operate": {"mean": 40.0}, "close": {"mean": 10.0}}
     found = advice(variant(connect="per_operation", phases_us=phases))
-    assert found == NextStep(Advice.KEEP_CONNECTIONS, 211.0, pytest.approx(160.0))
-    phases["connect"]["mean"] = 500.0  # a mean of few, beside the operations' own
-    assert advice(variant(connect="per_operation", phases_us=phases)).us == 211.0
-    phases["connect"]["mean"] = 50.0
+    assert found == NextStep(Advice.KEEP_CONNECTIONS, 211.0, pytest.approx(211.0 * 160 / 200))
+    phases["connect"]["mean"] = 500.0  # long operations raise the means of the phases
+    found = advice(variant(connect="per_operation", phases_us=phases))
+    assert found.us == pytest.approx(211.0 * 510 / 550)
+    phases["connect"]["mean"] = 20.0
     assert advice(variant(connect="per_operation", phases_us=phases)).advice == Advice.CLIENT_CODE
+
+
+def test_an_operation_that_mostly_works_may_connect() -> None:
+    """Connecting takes a fifth of an operation, though its mean is above half of `us_per_op`."""
+    phases = {"connect": {"mean": 520.0}, "operate": {"mean": 2000.0}, "close": {"mean": 10.0}}
+    found = advice(variant(1000.0, client=600.0, connect="per_operation", phases_us=phases))
+    assert found.advice == Advice.CLIENT_CODE
+
+
+def test_a_disturbed_measurement_is_repeated_before_anything_is_advised() -> None:
+    phases = {"connect": {"mean": 150.0}, "operate": {"mean": 40.0}, "close": {"mean": 10.0}}
+    record = variant(connect="per_operation", phases_us=phases).to_json()
+    record["verdict"] = Verdict("disturbed", finding=Finding(Basis.STEAL)).to_json()
+    assert advice(VariantSummary.from_json(record)).advice == Advice.QUIET
+
+
+def test_failed_requests_come_before_missing_figures() -> None:
+    record = variant(layer="http").to_json() | {"us_per_op": None}
+    record["verdict"] = Verdict("unknown", finding=Finding(Basis.FAILED_REQUESTS)).to_json()
+    assert advice(VariantSummary.from_json(record)).advice == Advice.REQUESTS
 
 
 def test_what_is_unknown_needs_a_grant_or_its_figures() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pgperf.analysis.summary import ANALYSIS_VERSION, COLD_PHASES, summarise
+from pgperf.analysis.variant_comparisons import pairs
 from pgperf.core.records import Variant, VariantBlock
 
 from . import golden
@@ -185,6 +186,12 @@ def test_a_single_round_gives_centres_without_intervals() -> None:
 def test_one_layer_alone_has_no_comparison() -> None:
     found = summary_of([variant("fake")], blocks([variant("fake")], 6, 2, exact))
     assert found["comparisons"] == found["ladders"] == []
+
+
+def test_a_control_is_compared_with_a_variant_that_has_an_outcome() -> None:
+    variants = [variant("libpq"), variant("libpq", control=1)]
+    assert pairs(definition(), variants, "psycopg") == [(variants[1], variants[0])]
+    assert pairs(definition(), variants[1:], "psycopg") == []
 
 
 def test_controls_do_not_weigh_on_the_family() -> None:

@@ -91,6 +91,14 @@ def test_interruptions_in_the_mean_time_do_not_hide_that_a_cpu_is_used_up() -> N
     assert "the server's CPUs 96 % busy" in found["evidence"]
 
 
+def test_nothing_is_measured_where_each_slice_had_a_failed_request() -> None:
+    failed = row(None, client=None, layer="http") | {"http": {"requests": 50, "errors": {"status 502": 9}}}
+    found = judge(failed)
+    assert (found["word"], found["missing"]) == ("unknown", [])
+    assert found["evidence"].startswith("each slice had a failed request")
+    assert judge(failed | {"http": {"requests": 50}})["missing"] == ["time per operation", "client CPU"]
+
+
 def test_the_one_cpu_that_all_roles_share_is_not_the_whole_host() -> None:
     found = judge(row(160.0, client=10.0, server=9.0, clients=8, cpus=8, placement="together", layer="libpq"))
     assert "8 clients, the one CPU that all share 95 % busy" in found["evidence"]

@@ -113,6 +113,23 @@ def test_the_step_of_the_orm_in_a_disturbed_run_is_not_what_raw_sql_would_save(r
     assert told(run)["What the ORM adds"].sentences[0].endswith("Raw SQL would save it.")
 
 
+def test_a_disturbed_cursor_makes_the_step_of_the_orm_doubtful_too(run: Run) -> None:
+    poor = graded("poor", 0.3)
+    for row in run.variants.filter(layer="django_cursor", route="tcp"):
+        row.verdict = {**row.verdict, **poor}
+        row.save()
+    (sentence,) = told(run)["What the ORM adds"].sentences
+    assert sentence.endswith("raw SQL may save less.")
+
+
+@pytest.mark.parametrize("step_us", [0.0, -3.0])
+def test_an_orm_that_is_no_slower_than_the_cursor_takes_nothing(step_us: float) -> None:
+    step = Step("django_orm", "ORM", 215.0, 200.0, 230.0, step_us, -9.0, 3.0, 1.0, None, None)
+    assert answer._orm_share([step], is_disturbed=False).startswith(
+        "This run shows no time that the ORM takes"
+    )
+
+
 def test_a_share_that_rounds_to_nothing_is_said_in_words(run: Run) -> None:
     for route in factories.ROUTES:
         judge(run, route, **graded("good", 0.0002))

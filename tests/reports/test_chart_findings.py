@@ -46,6 +46,15 @@ CHARTS: list[tuple[dict[str, Any], str]] = [
         "1 of 2 intervals lie beside the line of no change. The farthest is ORM · tcp: ×1.500.",
     ),
     (
+        {"kind": "forest", "axis": "ratio", "rows": ROWS, "line": 1, "values": [1.01, 1.5],
+         "whiskers": [None, [1.4, 1.6]]},
+        "1 of 1 intervals lie beside the line of no change. The farthest is ORM · tcp: ×1.500.",
+    ),
+    (
+        {"kind": "forest", "axis": "ratio", "rows": ROWS, "line": 1, "values": [1.01, 1.5], "whiskers": [None, None]},
+        "The farthest is ORM · tcp: ×1.500.",
+    ),
+    (
         {"kind": "lines", "axis": "ops", "x_axis": "clients", "x": [1, 8], "series": series([5.0, 9.0], [1.0, None])},
         "The highest point is client at 8 clients: 9.00 (ops).",
     ),

@@ -9,7 +9,9 @@ from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.next_step import Advice, Distance, NextStep
 from pgperf.analysis.verdict import Basis, Finding, Verdict
 from pgperf.catalog import BENCHMARKS
+from pgperf.models import Run
 from pgperf.reports import next_steps
+from tests import factories
 
 
 def sentence(found: NextStep, **verdict: Any) -> str:
@@ -54,6 +56,44 @@ def test_the_programs_that_disturbed_are_named() -> None:
     assert "quieter time" in sentence(NextStep(Advice.QUIET))
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("steal", "when the machine is quieter"),
+        ("run_queue", "when the machine is quieter"),
+        ("throttling", "a larger CPU quota"),
+        ("clock", "a clock source"),
+    ],
+)
+def test_the_remedy_is_that_of_the_largest_disturbance(source: str, text: str) -> None:
+    small = Disturbance("steal", "host", 1.0, 0.01)
+    assert text in next_steps.remedy(Grade("poor", 0.4, (small, Disturbance(source, "client", 80.0, 0.4))))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("conditions", "is_advised"),
+    [
+        ({"authentication": "scram-sha-256", "tls": "none"}, True),
+        ({"authentication": "trust", "tls": "none"}, False),
+        ({"authentication": "scram-sha-256", "tls": "TLSv1.3"}, False),
+        (None, True),
+    ],
+)
+def test_a_route_with_another_login_is_no_alternative(
+    conditions: dict[str, str] | None, is_advised: bool
+) -> None:
+    run = factories.make_results(factories.make_run())
+    logins = {"tcp": {"authentication": "scram-sha-256", "tls": "none"}, "socket": conditions}
+    run.environment = {**run.environment, "connections": logins}
+    run.save()
+    rows = list(Run.objects.get(pk=run.pk).variants.all())
+    (own,) = [row for row in rows if (row.layer, row.route) == ("django_orm", "tcp")]
+    others = {row.route for row in next_steps._alternatives(own, rows)}
+    assert ("socket" in others) is is_advised
+    assert "tcp" in others
+
+
 def test_a_benchmark_that_measures_an_advice_is_one_of_the_catalog() -> None:
     named = {advice: NextStep(advice).benchmark for advice in Advice}
     assert {name for name in named.values() if name} <= set(BENCHMARKS)
@@ -68,7 +108,7 @@ def test_each_advice_that_a_benchmark_can_confirm_names_one_that_exists() -> Non
     assert named[Advice.ROUND_TRIPS] == ("published-a", "n-plus-one")
     assert [advice for advice, names in named.items() if not names] == [
         Advice.ALTERNATIVE, Advice.STATEMENT, Advice.WEB_WORKERS, Advice.LOCKS, Advice.DISKS, Advice.SERVER_WAITS,
-        Advice.QUIET, Advice.GRANT, Advice.FIGURES,
+        Advice.QUIET, Advice.GRANT, Advice.REQUESTS, Advice.FIGURES,
     ]  # fmt: skip
 
 

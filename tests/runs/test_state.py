@@ -195,7 +195,7 @@ class TestClaim:
             state.claim(second.pk, "w@h")
 
     def test_waits_for_load_that_another_run_makes_here(self) -> None:
-        """Its owner is on another machine, so neither database nor machine of the two runs are equal."""
+        """Its owner is on another machine, so the two runs share neither database nor machine."""
         first, second = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere"), queued()
         shared = {"run": first, "name": "a", "queue": "q", "busy_queue": "q", "machine": state.load_host()}
         share = LoadShare.objects.create(attempt=2, **shared)

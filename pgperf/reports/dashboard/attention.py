@@ -16,6 +16,7 @@ from pgperf.models import Database, Run, Schedule, Worker
 from pgperf.reports.dashboard.headlines import Headline
 from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.reports.dashboard.workers import Workers, other_versions
+from pgperf.reports.next_steps import remedy
 from pgperf.reports.run_json import worker_command
 from pgperf.reports.run_names import named_each
 from pgperf.runs import broker, retention
@@ -141,7 +142,7 @@ def _disturbed(shown: Iterable[Headline]) -> Iterator[Concern]:
             yield Concern(
                 _("%(run)s on %(database)s was much disturbed") % names,
                 f"{capfirst(grade_sentence(worst))}.",
-                _("Run it again when the machine is quieter."),
+                remedy(worst),
                 run=head.run.pk,
             )
 

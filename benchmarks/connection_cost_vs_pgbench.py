@@ -145,12 +145,13 @@ def _measure(groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: in
 def _slot(group: ClientGroup, request: protocol.Slice) -> Slot:
     recorded = group.run(request)
     window = SliceWindow.of(request, *recorded)
-    connecting_ns = float(sum(part.sum() for part in recorded.phases))
-    per_s = window.ops / window.length_ns * 1e9
+    phases = window.by_phase()
+    connecting_ns = float(sum(phases[name].sum() for name in ("connect", "close") if name in phases))
+    timed = len(window.durations) > 0  # pgbench times no operation over kept connections
     return Slot(
-        per_s,
-        us=group.variant.clients / per_s * 1e6,
-        connecting_us=connecting_ns / sum(reply.ops for reply in recorded.replies) / 1000,
+        window.ops / window.length_ns * 1e9,
+        us=float(window.durations.mean()) / 1000 if timed else window.mean_us(group.variant.clients),
+        connecting_us=connecting_ns / window.ops / 1000,
     )
 
 

@@ -53,7 +53,7 @@ from benchmarks.driver_cells import (
     units,
 )
 from benchmarks.options import ScriptParser
-from benchmarks.resident import routes_of
+from benchmarks.resident import pin_new_backends, routes_of
 from example.stack.postgres import connect_superuser
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
@@ -232,7 +232,7 @@ def _measured(
     ours: list[Slot] = []
     theirs: list[Slot] = []
     with connected(stack, definition, name) as client:
-        _pin_new_backends(stack, client)
+        pin_new_backends(stack, client.group)
         cpus = frozenset(os.sched_getaffinity(client.group.clients[0].pid))
         for _ in range(options.repeats):
             for side in random.sample((ours, theirs), 2):
@@ -257,13 +257,6 @@ def _stop_autovacuum(stack: Stack) -> None:
     with connect_superuser(stack.place, stack.state) as connection:
         connection.execute("ALTER SYSTEM SET autovacuum = off")
         connection.execute("SELECT pg_reload_conf()")
-
-
-def _pin_new_backends(stack: Stack, client: Connected) -> None:
-    """Let the backends of the harness start on the CPU of the client's backends."""
-    postmaster = stack.running[0].process
-    assert postmaster
-    placement.pin(postmaster.pid, frozenset(os.sched_getaffinity(client.group.server_pids[0])))
 
 
 def _client_slot(client: Connected, seconds: int, warm_up: int) -> Slot:

@@ -65,7 +65,7 @@ def main() -> int:
 def _measured(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
     """The runs of these seeds on a stack of their own."""
     with (
-        Stack(ROOT / ".stack" / "equal_environments", parts=["postgres"], keep=False) as stack,
+        Stack(ROOT / ".stack" / "equal_environments", parts=["postgres", "pgbouncer"], keep=False) as stack,
         TemporaryDirectory() as directory,
     ):
         both = environments.default(), twin(Path(directory), _TWIN)

@@ -75,10 +75,12 @@ def _units(options: argparse.Namespace) -> list[json_lines.Unit]:
 def _all(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
     what = _definition(options)
     with Stack(ROOT / ".stack" / "highest_rate", parts=["postgres"], keep=False) as stack:
+        build_dir = _built(stack)
         for unit in units:
             is_loaded = unit["beside_load"]
             with spinning(2 * len(os.sched_getaffinity(0)) if is_loaded else 0):
-                found = _search(stack, replace(what, rounds=2) if is_loaded else what, unit["search"])
+                asked = replace(what, rounds=2) if is_loaded else what
+                found = _search(stack, build_dir, asked, unit["search"])
             yield {"found": found.to_json()}
 
 
@@ -95,10 +97,14 @@ def _definition(options: argparse.Namespace) -> Definition:
     )
 
 
-def _search(stack: Stack, what: Definition, number: int) -> RateSearch:
+def _built(stack: Stack) -> Path:
+    """The directory with the C client."""
+    return build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
+
+
+def _search(stack: Stack, build_dir: Path, what: Definition, number: int) -> RateSearch:
     """One run, and what its search found."""
-    built = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"])
-    machine = RunSettings(build_dir=str(built.path.parent), run_id=f"search-{number}")
+    machine = RunSettings(build_dir=str(build_dir), run_id=f"search-{number}")
     collector, plan = BlockCollector(), make_plan(replace(what, seed=number))
     outcome = execute(plan, routes_of(stack), machine, collector)
     summary = summarise(what, outcome.plan.variants, collector.blocks, launch.django_driver())

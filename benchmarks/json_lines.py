@@ -5,16 +5,21 @@ measured
 """
 
 import json
+import subprocess
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 Line = dict[str, Any]
 #: The fields that tell a line from all others: its conditions, and its seed or name.
 Unit = Mapping[str, Any]
+#: The field that each line of a file has beside them.
+_COMMIT = "commit"
 #: The other fields of units, in their order, as they are measured.
 Measuring = Generator[Mapping[str, Any], None, None]
 
@@ -40,7 +45,8 @@ def conditions(options: Namespace, *names: str) -> dict[str, Any]:
 
 def read(out: Path | None) -> list[Line]:
     """The objects of the file, none if there is no file. A last line without its end, which a script
-    leaves that is killed while it writes, is removed.
+    leaves that is killed while it writes, is removed. Lines of another commit count, and the script
+    says so.
     """
     if out is None or not out.exists():
         return []
@@ -48,14 +54,34 @@ def read(out: Path | None) -> list[Line]:
     whole = content[: content.rfind(b"\n") + 1]
     if whole != content:
         out.write_bytes(whole)
-    return [json.loads(line) for line in whole.splitlines()]
+    lines = [json.loads(line) for line in whole.splitlines()]
+    _tell_other_commits([line.pop(_COMMIT, "unknown") for line in lines])
+    return lines
 
 
 def append(out: Path | None, run: Mapping[str, Any]) -> None:
-    """Keep one more run; nothing without a file."""
+    """Keep one more run, with the commit that measured it; nothing without a file."""
     if out:
         with out.open("a") as file:
-            file.write(json.dumps(run) + "\n")
+            file.write(json.dumps({**run, _COMMIT: commit()}) + "\n")
+
+
+@cache
+def commit() -> str:
+    """The commit of the checkout; "" where that is not known."""
+    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(asked, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def _tell_other_commits(commits: Sequence[str]) -> None:
+    others = Counter(name for name in commits if name != commit())
+    if others:
+        said = ", ".join(f"{count} of {name}" for name, count in others.items())
+        print(f"the file has lines of other commits than {commit()}: {said}", file=sys.stderr, flush=True)
 
 
 def _kept(out: Path | None, line: Line) -> Line:

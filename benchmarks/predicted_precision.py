@@ -5,7 +5,8 @@
 Each run is one of `orm-overhead --quick`, right after a look at the machine. The seed of a run
 chooses its target (none: the time ends it; ±5 %; ±2 %) and how many rivals use the CPUs from
 before the look to the end of the run; runs of one load come in threes. The rivals calculate in
-bursts of up to 20 ms, half of the time. `--out` keeps one JSON object a line for each seed, and
+bursts of up to 20 ms, half of the time. A run that was refused because its blocks could not fit has
+no precision. `--out` keeps one JSON object a line for each seed, and
 seeds that the file has are not run again. Those of `--quick` are no part of a campaign.
 
 The bar: in nine of ten runs, reached over predicted half-width lies within 0.67 to 1.5. A run that
@@ -15,6 +16,7 @@ one route, in which one may be outside.
 
 import argparse
 import math
+import os
 import random
 import subprocess
 import sys
@@ -26,8 +28,9 @@ from statistics import median
 from typing import Any
 
 from benchmarks import json_lines
-from benchmarks.example_site import ROOT, manage, run_benchmark
+from benchmarks.example_site import ROOT, manage, try_benchmark
 from benchmarks.options import ScriptParser
+from benchmarks.promised_time import refused_s
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.core.records import ENDING, PREDICTED, Ending, Prediction
@@ -40,8 +43,8 @@ BUDGET_S = 60
 _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--budget-s=15")
 _LOOK = "from pgperf.worker.machine_look import look_and_keep; look_and_keep()"
 _RIVAL = """
-import random, time
-while True:
+import os, random, sys, time
+while os.getppid() == int(sys.argv[1]):
     end = time.perf_counter() + (length := random.uniform(0.001, 0.020))
     while time.perf_counter() < end: pass
     time.sleep(length)
@@ -77,7 +80,7 @@ class Reached:
 
     @property
     def ratio(self) -> float:
-        """Reached over predicted; infinite where one is not known."""
+        """Reached over predicted; infinite where one is not known, or the run was refused."""
         return self.reached / self.predicted if self.reached and self.predicted else math.inf
 
     @property
@@ -86,7 +89,10 @@ class Reached:
 
     @classmethod
     def of(cls, case: Case, run: dict[str, Any]) -> "Reached":
-        environment = run["run"]["environment"]
+        """Exits where the run failed for another reason than its time."""
+        if run["run"]["status"] != "done" and refused_s(run) is None:
+            raise SystemExit(f"verdict: cannot measure: {run['run']['error']}")
+        environment = run["run"]["environment"] or {}
         prediction = Prediction.from_json(environment.get(PREDICTED))
         ending = Ending.from_json(environment.get(ENDING))
         return cls(
@@ -147,13 +153,13 @@ def _measured(case: Case, stack_env: dict[str, str], quick: bool) -> Reached:
     words = _SHORT if quick else (f"--budget-s={BUDGET_S}",)
     with _rivals(case.rivals):
         manage(stack_env, "shell", "-c", _LOOK)
-        run = run_benchmark(stack_env, "orm-overhead", "--quick", f"--precision={case.target:g}", *words)
+        run = try_benchmark(stack_env, "orm-overhead", "--quick", f"--precision={case.target:g}", *words)
     return Reached.of(case, run)
 
 
 @contextmanager
 def _rivals(count: int) -> Iterator[None]:
-    running = [subprocess.Popen([sys.executable, "-c", _RIVAL]) for _ in range(count)]
+    running = [subprocess.Popen([sys.executable, "-c", _RIVAL, str(os.getpid())]) for _ in range(count)]
     try:
         yield
     finally:

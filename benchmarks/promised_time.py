@@ -167,7 +167,9 @@ def _reason(run: dict[str, Any]) -> str:
 
 
 def promise_lines(promises: Sequence[Promise]) -> Iterator[str]:
-    """A Markdown table: a row for each benchmark and load, and one for all."""
+    """A Markdown table: a row for each benchmark and load, and one for all; nothing without runs."""
+    if not promises:
+        return
     yield "| benchmark | load | runs | refused (least time named) | promised | real over promised, median | worst |"
     yield "|---" * 7 + "|"
     for benchmark, rivals in dict.fromkeys((each.benchmark, each.rivals) for each in _in_order(promises)):

@@ -77,6 +77,13 @@ def departing(
             yield groups, server.departed
 
 
+def pin_new_backends(stack: Stack, group: ClientGroup) -> None:
+    """Let the backends of another program start on the CPUs of the group's own backends."""
+    postmaster = stack.running[0].process
+    assert postmaster
+    placement.pin(postmaster.pid, frozenset(os.sched_getaffinity(group.server_pids[0])))
+
+
 def _lead_in_ops(definition: Definition, variant: Variant) -> int:
     if definition.work(variant.workload).bulk:
         return _FEW_OPS

@@ -14,10 +14,11 @@ the run keeps them in its `levels`.
 
 The bar, for a campaign of 20 pairs or more: for each rung, in at least 17 of 20 pairs the 95 %
 interval of the difference contains 0. A pair of which a run was refused, because its blocks could
-not fit, counts as one that does not. Fewer pairs are shown but not judged. The scatter between the
-runs is reported apart: the standard deviation of each step over the quiet runs, and over the loaded
-ones. `--out` keeps one JSON object a line for each pair. `--quick`: one pair of two layers on one
-route, in which a difference of half of the step is nothing.
+not fit, counts as one that does not. Intervals that are exactly right let one rung pass in 98 of 100
+campaigns, and 15 independent rungs in 79. Fewer pairs are shown but not judged. The scatter between
+the runs is reported apart: the standard deviation of each step over the quiet runs, and over the
+loaded ones. `--out` keeps one JSON object a line for each pair. `--quick`: one pair of two layers on
+one route, beside one such process, in which a difference of half of the step is nothing.
 """
 
 import argparse
@@ -51,10 +52,13 @@ _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--budget-s=15")
 
 @dataclass(frozen=True)
 class Step:
-    """What a rung adds, µs: the one that the run's page shows, and one value per block."""
+    """What a rung adds, µs: the one that the run's page shows, and one value per block. `widening`:
+    the factor on half-widths of a run that may stop early.
+    """
 
     us: float
     by_block: Sequence[float]
+    widening: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ class Pair:
     def difference(self, rung: str) -> Estimate:
         """The loaded run's step less that of the quiet one, with Welch's interval."""
         quiet, loaded = self.quiet.steps[rung], self.loaded.steps[rung]
-        found = unpaired((tuple(loaded.by_block),), (tuple(quiet.by_block),), CONFIDENCE)
+        widening = max(quiet.widening, loaded.widening)
+        found = unpaired((tuple(loaded.by_block),), (tuple(quiet.by_block),), CONFIDENCE, widening)
         return found.moved_to(loaded.us - quiet.us)
 
     def agrees(self, rung: str, tolerance: float = 0.0) -> bool:
@@ -141,10 +146,11 @@ def steps_of(run: dict[str, Any]) -> dict[str, Step]:
     for ladder in run["ladders"]:
         first, *_ = rungs = ladder["steps"]
         above = [*pairwise(rungs), *((first, side) for side in ladder.get("side", ()))]
-        found[first["label"]] = Step(first["step_us"], _own_us(levels[first["label"]]))
+        lowest = levels[first["label"]]
+        found[first["label"]] = Step(first["step_us"], _own_us(lowest), lowest.widening)
         for below, rung in above:
             own = levels[rung["label"]]
-            found[rung["label"]] = Step(rung["step_us"], _above(own, levels[below["label"]]))
+            found[rung["label"]] = Step(rung["step_us"], _above(own, levels[below["label"]]), own.widening)
     return found
 
 
@@ -228,7 +234,9 @@ def _options() -> argparse.Namespace:
     parser.add_rivals(RIVALS)
     parser.add_seed()
     parser.add_out()
-    return parser.options()
+    options = parser.options()
+    options.rivals = min(options.rivals, 1) if options.quick else options.rivals  # or its time is too short
+    return options
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ from pgperf.runner.server.probe import ServerProbe
 _PERIODS = 4
 #: The least part of the replayed steal that the grade must show: windows cut ticks.
 _SEEN = 0.7
+#: At least this share of what a rival wants shows that it was there.
+_HAD = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,10 @@ class _Quiet:
 class _Rivalled:
     cpu: int
     rival: Rival
+    wanted: float
 
     def proof(self, _verdict: Verdict) -> Proof:
-        return Proof(f"the rival had {in_percent(self.rival.had())} of CPU {self.cpu}")
+        return rival_proof(self.rival.had(), self.wanted, self.cpu)
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,12 @@ class _Stealing:
 
     def proof(self, verdict: Verdict) -> Proof:
         return steal_proof(self.share, verdict)
+
+
+def rival_proof(had: float, wanted: float, cpu: int) -> Proof:
+    """The rival had a good part of the CPU that it wanted; what it competes with has the rest."""
+    lacking = "" if had >= _HAD * wanted else "the rival had hardly any of its CPU"
+    return Proof(f"the rival had {in_percent(had)} of CPU {cpu}", lacking)
 
 
 def quota_proof(throttled: Throttled, role: str, verdict: Verdict) -> Proof:
@@ -143,7 +152,7 @@ def _quiet() -> Iterator[Running]:
 def _with_rival(column: str, design: Design) -> Iterator[Running]:
     cpu = rival_cpu(design)
     with rival(cpu, RIVALS[column]) as running:
-        yield _Rivalled(cpu, running)
+        yield _Rivalled(cpu, running, RIVALS[column])
 
 
 def rival_cpu(design: Design) -> int:

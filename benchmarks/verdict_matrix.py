@@ -38,7 +38,7 @@ from benchmarks.plain_operation import Operation
 from benchmarks.quota_group import NoQuota
 from benchmarks.rival import halves, rival
 from benchmarks.served_page import WEB, serving
-from benchmarks.verdict_answers import BAR, QUICK_BAR, Answer, holds, keep, kept, lines
+from benchmarks.verdict_answers import BAR, QUICK_BAR, Answer, Key, holds, keep, kept, lines
 from benchmarks.verdict_cells import COLUMNS, DESIGNS, QUIET, chosen
 from benchmarks.verdict_disturbances import Proof, disturbance, settings
 from benchmarks.verdict_truth import Load, Truth
@@ -177,10 +177,10 @@ def main() -> int:
     cases = [case for case in CASES if case.name in options.cases] if options.cases else CASES
     print(f"seeds {seeds[0]} to {seeds[-1]}", file=sys.stderr, flush=True)
     cells = [(case, column, seed) for seed in seeds for column, case in planned(options.columns, cases)]
-    with _site() as site:
-        if options.truth:
+    if options.truth:
+        with _site() as site:
             return _print_truths(cells, site)
-        answers, impossible = _answered(cells, site, options.out)
+    answers, impossible = _answered(cells, options.out)
     bar = QUICK_BAR if options.quick else BAR
     print("\n".join(lines(answers, bar, impossible)))
     passed = holds(answers, bar)
@@ -194,22 +194,38 @@ def planned(columns: Sequence[str], cases: Sequence[Case]) -> list[tuple[str, Ca
     return [(column, case) for column in columns for case in cases if column == QUIET or case.name in DESIGNS]
 
 
-def _answered(cells: Sequence[Cell], site: Site, out: Path | None) -> tuple[list[Answer], dict[str, str]]:
-    """The answers, those that the file has first, and why columns are not possible here."""
-    found, impossible = kept(out), dict[str, str]()
-    for case, column, seed in cells:
-        key = (case.name, column, seed)
-        if key in found or column in impossible:
-            continue
-        try:
-            found[key] = answer(case, column, seed, site)
-        except NoQuota as error:
-            impossible[column] = str(error)
-            continue
-        print(found[key], file=sys.stderr, flush=True)
-        keep(found[key], out)
+def _answered(cells: Sequence[Cell], out: Path | None) -> tuple[list[Answer], dict[str, str]]:
+    """The answers, and why columns are not possible here. Those that the file has are judged by the
+    words that are right now.
+    """
+    of_file = kept(out)
+    found = {
+        key: replace(of_file[key], right=words[0], accepted=words[1])
+        for case, column, seed in cells
+        if (key := (case.name, column, seed)) in of_file and (words := right_words(case, column))
+    }
+    lacking = [(case, column, seed) for case, column, seed in cells if (case.name, column, seed) not in found]
+    impossible = _measured_cells(lacking, found, out) if lacking else {}
     keys = [(case.name, column, seed) for case, column, seed in cells]
     return [found[key] for key in keys if key in found], impossible
+
+
+def _measured_cells(cells: Sequence[Cell], found: dict[Key, Answer], out: Path | None) -> dict[str, str]:
+    """Measure these cells, and add their answers; why columns are not possible here."""
+    impossible: dict[str, str] = {}
+    with _site() as site:
+        for case, column, seed in cells:
+            if column in impossible:
+                continue
+            try:
+                one = answer(case, column, seed, site)
+            except NoQuota as error:
+                impossible[column] = str(error)
+                continue
+            found[case.name, column, seed] = one
+            keep(one, out)
+            print(one, file=sys.stderr, flush=True)
+    return impossible
 
 
 def answer(case: Case, column: str, seed: int, site: Site) -> Answer:
@@ -263,12 +279,17 @@ def _spinning(site: Site, spin_us: int) -> RunSettings:
 
 def _print_truths(cells: Sequence[Cell], site: Site) -> int:
     """The right words by plain timing, beside those that are fixed."""
-    found = []
+    found, impossible = [], dict[str, str]()
     for case, column, seed in cells:
-        if not case.served:
+        if case.served or column in impossible:
+            continue
+        try:
             found.append(_truth(case, column, seed, site))
-            print(found[-1], file=sys.stderr, flush=True)
-    print("\n".join(verdict_truth.lines(found)))
+        except NoQuota as error:
+            impossible[column] = str(error)
+            continue
+        print(found[-1], file=sys.stderr, flush=True)
+    print("\n".join([*verdict_truth.lines(found), *(f"{name}: {why}" for name, why in impossible.items())]))
     return 0 if all(each.agrees for each in found) else 1
 
 

@@ -107,6 +107,11 @@ class Place:
     def socket(self, port: int) -> Path:
         return self.servers / "socket" / f".s.PGSQL.{port}"
 
+    def clear(self) -> None:
+        """Remove what servers left that were killed, so that it is not taken for this stack's."""
+        for path in self.servers.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
     def remove(self) -> None:
         shutil.rmtree(self.servers, ignore_errors=True)
         shutil.rmtree(self.own, ignore_errors=True)

@@ -69,6 +69,8 @@ class Stack:
         web_servers.check(self.steps)
         self.place.prepare()
         self._lock.take()
+        if not self.keep:
+            self.place.clear()
         self._save_state()
         self._start(BEFORE_SITE)
         if "worker" in self.parts or self.steps:

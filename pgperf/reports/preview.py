@@ -70,6 +70,7 @@ class Preview:
     variants: int = 0
     lacking: tuple[Lacking, ...] = ()
     estimate: ResourceEstimate | None = None
+    time_s: float | None = None  # what the page promises of the asked length
     quick_time: str = ""
     full_time: str = ""
     needs: tuple[Need, ...] = ()
@@ -117,6 +118,7 @@ def preview(
         variants=len(plans[quick].variants),
         lacking=tuple(_lacking(plans[quick].skipped)),
         estimate=needs[quick],
+        time_s=time_s(plans[quick]),
         quick_time=time_text(plans[True]),
         full_time=time_text(plans[False]),
         needs=tuple(headroom(needs[quick], database)),
@@ -128,9 +130,14 @@ def preview(
 def time_text(plan: Plan) -> str:
     """The predicted time of a run of a fixed length; else the most that it takes."""
     words = _("about %s") if plan.definition.is_fixed else _("at most %s")
+    return words % number_format.seconds(time_s(plan))
+
+
+def time_s(plan: Plan) -> float:
+    """The same in seconds: within MAX_RUN_SECONDS, where nobody asked for more."""
     is_asked = plan.definition.is_fixed or plan.definition.budget_s
     most_s = math.inf if is_asked else get_settings().MAX_RUN_SECONDS
-    return words % number_format.seconds(min(promised_s(plan), most_s))
+    return min(promised_s(plan), most_s)
 
 
 def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:

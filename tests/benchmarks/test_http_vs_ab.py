@@ -61,6 +61,20 @@ def test_wrk(output: list[str], other: str, expected: int) -> None:
     assert slot.busy == pytest.approx(0.2)
 
 
+def test_wrk_without_a_request_has_a_slot_of_none(output: list[str]) -> None:
+    output[0] = WRK.format(other="").replace("1600 requests", "0 requests").replace("400.00", "0.00")
+    slot = http_vs_ab.wrk("http://127.0.0.1:8000/", 20, 4, 0)
+    assert (slot.per_s, slot.seconds) == (0.0, 4.0)
+
+
+@pytest.mark.parametrize("connections", [1, 20])
+def test_more_connections_do_not_make_a_short_page_long(connections: int) -> None:
+    """A page of 5 ms, in line with 19 others or not: the case of one connection judges its length."""
+    rate = connections / 0.005
+    measured = {http_vs_ab.LAYER: slots(rate), "ab": slots(rate)}
+    assert http_vs_ab._table("new", http_vs_ab.CASES["new"], connections, measured) == (connections > 1)
+
+
 @pytest.mark.parametrize("tool", http_vs_ab.TOOLS.values())
 def test_an_output_without_figures_ends_the_script_with_it(output: list[str], tool: http_vs_ab.Tool) -> None:
     output[0] = "apr_socket_recv: Connection reset by peer (104)"

@@ -25,6 +25,23 @@ def test_half_a_line_of_a_killed_script_is_dropped(tmp_path: Path) -> None:
     assert json_lines.read(out) == [{"seed": 1}, {"seed": 2}]
 
 
+def test_lines_of_other_commits_count_and_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs.jsonl"
+    out.write_text('{"seed": 1}\n')
+    for seed, name in ((2, "abc"), (3, "def")):
+        monkeypatch.setattr(json_lines, "commit", lambda name=name: name)
+        json_lines.append(out, {"seed": seed})
+    assert [line["seed"] for line in json_lines.read(out)] == [1, 2, 3]
+    said = capsys.readouterr().err
+    assert "lines of other commits than def: 1 of unknown, 1 of abc" in said
+    monkeypatch.setattr(json_lines, "commit", lambda: "abc")
+    out.write_text('{"seed": 2, "commit": "abc"}\n')
+    assert json_lines.read(out) == [{"seed": 2}]
+    assert capsys.readouterr().err == ""
+
+
 class Runs:
     """Measures units; `ends` counts how often that ended."""
 

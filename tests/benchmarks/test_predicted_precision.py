@@ -43,9 +43,18 @@ def test_a_run_is_read_from_its_json() -> None:
     prediction = Prediction(precision=0.03, seconds=60.0, blocks=7, rounds=5, target=None, target_s=None)
     ending = Ending(reason="budget", blocks=7, seconds=58.0, budget_s=60.0, precision=0.04, target=None)
     stored = {PREDICTED: prediction.to_json(), ENDING: ending.to_json()}
-    found = Reached.of(Case(4, 2, 0.0), {"run": {"environment": stored}})
+    run = {"status": "done", "error": "", "environment": stored}
+    found = Reached.of(Case(4, 2, 0.0), {"run": run})
     assert found == Reached(4, 2, 0.0, 0.03, 60.0, 0.04, 58.0)
-    assert Reached.of(Case(4, 2, 0.0), {"run": {"environment": {}}}).ratio == math.inf
+    assert Reached.of(Case(4, 2, 0.0), {"run": {**run, "environment": {}}}).ratio == math.inf
+
+
+def test_a_run_that_was_refused_for_its_time_is_outside() -> None:
+    error = "budget_s: 6 blocks take at least 133 s, more than the budget of 60 s"
+    refused = {"status": "failed", "error": error, "environment": None}
+    assert not Reached.of(Case(7, 6, 0.0), {"run": refused}).is_inside
+    with pytest.raises(SystemExit, match="verdict: cannot measure: the server is gone"):
+        Reached.of(Case(7, 6, 0.0), {"run": {**refused, "error": "the server is gone"}})
 
 
 @pytest.mark.parametrize(("quick", "measured"), [(False, [2]), (True, [1, 2, 3])])

@@ -111,6 +111,10 @@ def test_a_pair_needs_both_runs() -> None:
         pair_of(3, refused(80), run(120))
 
 
+def test_a_campaign_of_pairs_alone_has_no_table_of_promises() -> None:
+    assert [*promised_time.promise_lines([])] == []
+
+
 def test_the_tables() -> None:
     text = [*promise_lines([REFUSED, replace(KEPT, seed=3, real_s=48.0), KEPT])]
     assert text[2:] == [

@@ -111,7 +111,7 @@ def of_rates(folder: Path, done: list[Any]) -> tuple[Any, ...]:
         loads.append(rivals)
         yield
 
-    def search(stack: object, what: Any, number: int) -> RateSearch:
+    def search(stack: object, build_dir: object, what: Any, number: int) -> RateSearch:
         done.append((number, what.rounds, loads[-1] > 0))
         where = (
             "search",
@@ -134,7 +134,7 @@ def of_rates(folder: Path, done: list[Any]) -> tuple[Any, ...]:
         return RateSearch(**fields, limit_ms=10.0, outcome=outcome, grade="good", capacity=100.0)
 
     options = {"searches": 2, "blocks": 6, "rounds": 8, "limit_ms": 10.0, "clients": 4}
-    return highest_rate, options, {"_search": search, "spinning": spinning}, ()
+    return highest_rate, options, {"_search": search, "spinning": spinning}, ("_built",)
 
 
 ARRANGED: dict[str, Callable[[Path, list[Any]], tuple[Any, ...]]] = {

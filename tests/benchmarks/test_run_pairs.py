@@ -51,6 +51,14 @@ ALIKE, APART = pair(100.0, 100.2), pair(100.0, 103.0)
 REFUSED = replace(ALIKE, seed=7, loaded=Ran(12.0, refused="budget_s: too short"))
 
 
+def test_a_run_that_may_stop_early_has_wider_intervals() -> None:
+    step = ALIKE.loaded.steps[RUNG]
+    wider = replace(ALIKE, loaded=Ran(80.0, steps={RUNG: replace(step, widening=1.08)}))
+    assert wider.difference(RUNG).half_width() == pytest.approx(
+        1.08 * (ALIKE.difference(RUNG).half_width() or 0)
+    )
+
+
 def test_every_rung_of_every_ladder_has_a_step() -> None:
     steps = steps_of(run_json())
     assert set(steps) == {f"{layer} · {route}" for layer in LAYERS for route in ("socket", "tcp")}

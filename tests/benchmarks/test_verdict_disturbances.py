@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.quota_group import Throttled
 from benchmarks.verdict_cells import COLUMNS, DESIGNS
-from benchmarks.verdict_disturbances import entering, quota_proof, settings, steal_proof
+from benchmarks.verdict_disturbances import entering, quota_proof, rival_proof, settings, steal_proof
 from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
 
@@ -19,6 +19,13 @@ VERDICT = Verdict("client_cpu", numbers=VerdictNumbers(queue_us={"client": 310.0
 
 def graded(*found: Disturbance) -> Verdict:
     return replace(VERDICT, grade=Grade("poor", 0.5, found))
+
+
+@pytest.mark.parametrize(
+    ("had", "wanted", "is_shown"), [(0.5, 1.0, True), (0.2, 0.5, True), (0.02, 0.5, False)]
+)
+def test_a_rival_without_its_cpu_does_not_show(had: float, wanted: float, is_shown: bool) -> None:
+    assert (rival_proof(had, wanted, 1).lacking == "") is is_shown
 
 
 def test_a_quota_that_binds_and_is_called_throttling_is_shown() -> None:

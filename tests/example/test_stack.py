@@ -110,6 +110,19 @@ def test_a_pooler_keeps_the_servers_verifiers(tmp_path: Path) -> None:
         assert one(running.env["PGPERF_DSN_PGBOUNCER"], "SELECT 1") == 1
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_stack_that_is_not_kept_takes_nothing_from_one_that_was_killed(tmp_path: Path, keep: bool) -> None:
+    directory = tmp_path / "own"
+    left = Stack(directory, keep=keep).place
+    left.prepare()
+    (left.servers / "redis").mkdir()
+    (left.servers / "redis" / "left").touch()
+    running = Stack(directory, ["redis"], keep=keep)
+    with running:
+        assert (left.servers / "redis" / "left").exists() is keep
+    left.remove()
+
+
 def test_the_server_has_a_control_group_of_its_own(tmp_path: Path) -> None:
     """Root may create one; the short-lived processes of the server are counted there."""
     with Stack(tmp_path / "own", ["postgres"], keep=False) as running:

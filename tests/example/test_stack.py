@@ -115,11 +115,10 @@ def test_a_stack_that_is_not_kept_takes_nothing_from_one_that_was_killed(tmp_pat
     directory = tmp_path / "own"
     left = Stack(directory, keep=keep).place
     left.prepare()
-    (left.servers / "redis").mkdir()
-    (left.servers / "redis" / "left").touch()
-    running = Stack(directory, ["redis"], keep=keep)
-    with running:
-        assert (left.servers / "redis" / "left").exists() is keep
+    (left.servers / "old").mkdir()
+    (left.servers / "old" / "data").touch()
+    with Stack(directory, ["postgres"], keep=keep):
+        assert (left.servers / "old" / "data").exists() is keep
     left.remove()
 
 

@@ -161,7 +161,7 @@ def run_block(
         context.progress.ended(cohort, run_time.WARM_UP)
         _find_processes(context, groups)
         _choose_windows(context, cohort, groups)
-        process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.processes().pids()})
+        process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.pids()})
         measured = _rounds(context, groups, cohort, block)
         counted = {**_close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
         away = accounts(groups, counted)

@@ -168,6 +168,10 @@ class ClientGroup:
             backends_pass=self.variant.backends_pass,
         )
 
+    def pids(self) -> set[int]:
+        """Those processes, and the clients that only start a program for each slice."""
+        return self.processes().pids() | {client.pid for client in self.clients}
+
 
 def _numbers(client: ClientProcess, reply: protocol.SliceReply, data: bytes) -> Durations:
     """The numbers of a reply: a row of durations, then one for each phase."""

@@ -373,7 +373,7 @@ def _rounds(
         for each in _slices_of(context, cohort, [groups[index] for index in order], (block, round_)):
             _keep(context, each, found[order[each.turn.position]])
             group = each.turn.group
-            if group.served_by_others and group.variant.backends_pass:
+            if group.served_by_others and group.backends_pass:
                 _find_processes(context, groups)  # the next slice may use the same server connections
         if context.written.overlapped(checkpoints):
             _mark_checkpoint(context.plan.definition, groups, found)

@@ -98,6 +98,14 @@ class ClientGroup:
             for worker in range(self.variant.workers)
         ]
 
+    @property
+    def backends_pass(self) -> bool:
+        """Do its backends begin and end within its slices? A web server whose clients reconnect keeps
+        its own connections, if it has some while they are idle.
+        """
+        kept = layers.over_http(self.variant.layer) and self.server_pids
+        return self.variant.backends_pass and not kept
+
     def share(self, owner: "ClientGroup") -> None:
         """Use the first clients of another group, which are connected already."""
         self.owner, self.application = owner, owner.application
@@ -165,7 +173,7 @@ class ClientGroup:
             auxiliary=self.auxiliary_pids or None,
             relay=[self.relay_pid] if self.relay_pid else (),
             server_cgroup=self.server_cgroup,
-            backends_pass=self.variant.backends_pass,
+            backends_pass=self.backends_pass,
         )
 
     def pids(self) -> set[int]:
@@ -194,7 +202,7 @@ def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
 
 def _unknown_backends(group: ClientGroup, found: ServerCgroup | None) -> str:
     """Why backends that pass cannot be told from other processes; "" if they can."""
-    if not group.variant.backends_pass:
+    if not group.backends_pass:
         return ""
     if not group.auxiliary_pids:
         return "its backends end with its connections, and the server's processes are not visible from here"
@@ -245,7 +253,7 @@ def closed(group: ClientGroup, accounting: SliceAccounting | None) -> SliceAccou
         return None
     account = accounting.close()
     group.totals.add(account)
-    group.served_by_others |= group.variant.backends_pass and accounting.new_processes()
+    group.served_by_others |= group.backends_pass and accounting.new_processes()
     return account
 
 
@@ -299,7 +307,7 @@ def _account_fields(
     if group.variant.is_one_process:
         fields |= {"client_ns": sum(reply.user_ns + reply.sys_ns for reply in replies)}
         group.totals.tools_ns += fields["client_ns"] or 0
-    if group.variant.backends_pass or not (ops and group.server_pids and fields["server_ns"] == 0):
+    if group.backends_pass or not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
     group.served_by_others = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))

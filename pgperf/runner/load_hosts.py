@@ -279,7 +279,7 @@ def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
 
 
 def _joins(turn: Turn) -> bool:
-    passes = turn.group.variant.backends_pass
+    passes = turn.group.backends_pass
     return isinstance(turn.group, HostedGroup) and bool(turn.request.window_ns) and not passes
 
 

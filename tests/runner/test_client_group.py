@@ -23,13 +23,18 @@ from pgperf.runner.client_group import (
     SliceWindow,
     _recorded_from_the_start,
     armed,
+    find_server_cgroup,
     measure,
     spec,
     started,
     time_per_op_us,
 )
+from pgperf.runner.cpu.accounting import SliceAccounting
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.plan import make_plan
+from pgperf.runner.server import departure
+from pgperf.runner.server.probe import ServerProbe
+from tests.core.builders import variant
 from tests.runner.builders import definition
 
 MS = 1_000_000
@@ -211,6 +216,36 @@ def test_one_connection_on_this_machine_alone_begins_at_once(clients: int, hosts
     before_ns = time.monotonic_ns()
     found = armed(group, protocol.Slice(seq=1, window_ns=MS))
     assert (found.start_ns > before_ns) is starts
+
+
+class TestWebServersThatKeepTheirConnections:
+    """Clients reconnect to the web server, and it has one connection to the database."""
+
+    def group(self) -> ClientGroup:
+        http = variant(layer="http", route="web", connect="per_operation")
+        return ClientGroup(http, "app", server_pids=[os.getpid()], auxiliary_pids=[os.getppid()])
+
+    def test_their_backends_are_those_that_were_found(self) -> None:
+        """So the server is known without a control group of its own."""
+        group = self.group()
+        find_server_cgroup([group])
+        assert group.server_unknown == ""
+        accounting = SliceAccounting(Host.here(), group.processes())
+        sum(range(100_000))
+        found = accounting.close().fields()
+        assert found["server_ns"] == found["server_busiest_ns"] > 0
+
+    def test_nobody_waits_until_they_leave(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[ClientGroup] = []
+        monkeypatch.setattr(departure, "of_backends", lambda *words: asked.append(words) or "left")
+        probe = ServerProbe([], object(), "app", False)  # type: ignore[arg-type]
+        assert probe.departed(self.group()) == ""
+        assert probe.departed(replace(self.group(), server_pids=[])) == "left"
+
+    def test_without_one_their_backends_pass(self) -> None:
+        group = replace(self.group(), server_pids=[])
+        assert group.processes().backends_pass
+        assert not replace(group, variant=replace(group.variant, connect="persistent")).backends_pass
 
 
 class TestSharedClients:

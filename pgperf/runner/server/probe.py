@@ -154,7 +154,7 @@ class ServerProbe:
 
         The connections of a pooler stay; they have to be idle.
         """
-        if not (self._connection and group.variant.backends_pass):
+        if not (self._connection and group.backends_pass):
             return ""
         if group.variant.route in self._poolers:
             return departure.of_statements(self.all, group.applications)

@@ -299,18 +299,26 @@ def _account_fields(
 ) -> dict[str, int | None]:
     """The CPU fields of a slice.
 
-    If the known backends used no CPU time, others served it: the server is unknown. Backends that
-    pass are not known one by one. A client whose load comes from a process of its own knows that
-    one's CPU time.
+    If the known backends used no CPU time, others may have served it: the server is unknown.
+    Backends that pass are not known one by one. A client whose load comes from a process of its own
+    knows that one's CPU time.
     """
     fields = account.fields()
     if group.variant.is_one_process:
         fields |= {"client_ns": sum(reply.user_ns + reply.sys_ns for reply in replies)}
         group.totals.tools_ns += fields["client_ns"] or 0
-    if group.backends_pass or not (ops and group.server_pids and fields["server_ns"] == 0):
+    idle = ops and group.server_pids and fields["server_ns"] == 0
+    if not idle or group.backends_pass or _may_ask_nothing(group):
         return fields
     group.served_by_others = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))
+
+
+def _may_ask_nothing(group: ClientGroup) -> bool:
+    """May its operations leave all its backends idle? A page may need no query. A pooler may use
+    another connection.
+    """
+    return layers.requests_pages(group.variant.layer) and not group.pooled
 
 
 def _rows(replies: Sequence[protocol.SliceReply], ops: int) -> int | None:

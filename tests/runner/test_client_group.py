@@ -16,21 +16,25 @@ from hypothesis import strategies as st
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import protocol
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import Route
+from pgperf.core.records import Route, SliceRecord
 from pgperf.runner.client_group import (
     _STARTING,
     ClientGroup,
+    Recorded,
+    SlicePlace,
     SliceWindow,
     _recorded_from_the_start,
     armed,
     find_server_cgroup,
     measure,
+    slice_record,
     spec,
     started,
     time_per_op_us,
 )
-from pgperf.runner.cpu.accounting import SliceAccounting
-from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.accounting import ROLES, SliceAccount, SliceAccounting
+from pgperf.runner.cpu.host import Host, HostInterval
+from pgperf.runner.cpu.schedstat import CpuTime
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server import departure
 from pgperf.runner.server.probe import ServerProbe
@@ -246,6 +250,30 @@ class TestWebServersThatKeepTheirConnections:
         group = replace(self.group(), server_pids=[])
         assert group.processes().backends_pass
         assert not replace(group, variant=replace(group.variant, connect="persistent")).backends_pass
+
+
+class TestPagesWithoutQueries:
+    """Their server has nothing to do."""
+
+    @pytest.mark.parametrize("layer", ["http", "django_view"])
+    def test_a_server_that_did_nothing_is_the_right_one(self, layer: str) -> None:
+        group, record = self.measured(layer, pooled=False)
+        assert (record.server_ns, group.served_by_others) == (0, False)
+
+    def test_a_pooler_may_have_used_another_connection(self) -> None:
+        group, record = self.measured("http", pooled=True)
+        assert (record.server_ns, group.served_by_others) == (None, True)
+
+    def measured(self, layer: str, pooled: bool) -> tuple[ClientGroup, SliceRecord]:
+        """A slice of five requests."""
+        group = ClientGroup(variant(layer=layer), "app", server_pids=[1], pooled=pooled)
+        request = protocol.Slice(seq=1, lead_in_ops=10, count=5)
+        found = Recorded([reply(0, 5)], [np.ones(5, dtype=np.uint64)], [np.zeros((0, 5), dtype=np.uint64)])
+        nothing = dict.fromkeys(ROLES, CpuTime.zero())
+        host = HostInterval(elapsed_ns=1, busy_ns=0, iowait_ns=0, steal_ns=0)
+        account = SliceAccount(host=host, runner_ns=0, cpu_time=nothing, ticks_and_switches={})
+        record, _window = slice_record(group, request, found, SlicePlace(0, 0, 0), account)
+        return group, record
 
 
 class TestSharedClients:

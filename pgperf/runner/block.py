@@ -348,7 +348,7 @@ def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
     find_server_cgroup(groups)
     for group in groups:
         group.relay_pid = context.relays.get(group.variant.route, group.relay_pid)
-        group.served_by_others = False
+        group.look_again = False
 
 
 def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
@@ -373,11 +373,11 @@ def _rounds(
         for each in _slices_of(context, cohort, [groups[index] for index in order], (block, round_)):
             _keep(context, each, found[order[each.turn.position]])
             group = each.turn.group
-            if group.served_by_others and group.backends_pass:
+            if group.look_again and group.backends_pass:
                 _find_processes(context, groups)  # the next slice may use the same server connections
         if context.written.overlapped(checkpoints):
             _mark_checkpoint(context.plan.definition, groups, found)
-        if any(group.served_by_others for group in groups):
+        if any(group.look_again for group in groups):
             _find_processes(context, groups)
         _lead_in_longer(context.windows[cohort], groups, found)
         context.progress.ended(cohort, run_time.ROUND)

@@ -22,7 +22,7 @@ from pgperf.install import launch
 from pgperf.install.environments import other_version
 from pgperf.runner import authentication, open_loop, slice_replies
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
-from pgperf.runner.cpu import placement
+from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
 from pgperf.runner.cpu.cgroups import ServerCgroup
 from pgperf.runner.cpu.host import Host
@@ -84,7 +84,7 @@ class ClientGroup:
     )  # who works for it where the server is on another host
     totals: BlockTotals = field(default_factory=BlockTotals)
     missing_grant: str = ""  # the GRANT without which the server does not show its sessions; "": none
-    served_by_others: bool = False  # did other backends than `server_pids` serve it?
+    look_again: bool = False  # do other backends serve it, or has one of the server's own processes ended?
     server_unknown: str = ""  # why the CPU time of a server whose backends come and go is unknown
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
     part: HostPart = WHOLE  # which of the variant's clients are on this host
@@ -253,7 +253,9 @@ def closed(group: ClientGroup, accounting: SliceAccounting | None) -> SliceAccou
         return None
     account = accounting.close()
     group.totals.add(account)
-    group.served_by_others |= group.backends_pass and accounting.new_processes()
+    group.look_again |= group.backends_pass and accounting.new_processes()
+    if account.cpu_time["auxiliary"] is None:
+        group.look_again |= not all(map(schedstat.started, group.auxiliary_pids))
     return account
 
 
@@ -310,7 +312,7 @@ def _account_fields(
     idle = ops and group.server_pids and fields["server_ns"] == 0
     if not idle or group.backends_pass or _may_ask_nothing(group):
         return fields
-    group.served_by_others = True
+    group.look_again = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))
 
 

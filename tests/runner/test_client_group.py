@@ -258,11 +258,11 @@ class TestPagesWithoutQueries:
     @pytest.mark.parametrize("layer", ["http", "django_view"])
     def test_a_server_that_did_nothing_is_the_right_one(self, layer: str) -> None:
         group, record = self.measured(layer, pooled=False)
-        assert (record.server_ns, group.served_by_others) == (0, False)
+        assert (record.server_ns, group.look_again) == (0, False)
 
     def test_a_pooler_may_have_used_another_connection(self) -> None:
         group, record = self.measured("http", pooled=True)
-        assert (record.server_ns, group.served_by_others) == (None, True)
+        assert (record.server_ns, group.look_again) == (None, True)
 
     def measured(self, layer: str, pooled: bool) -> tuple[ClientGroup, SliceRecord]:
         """A slice of five requests."""
@@ -313,7 +313,18 @@ class TestSharedClients:
             stopped.kill()
         assert record.ops == 5
         assert (record.server_ns, record.server_wait_ns, record.server_busiest_ns) == (None, None, None)
-        assert one.served_by_others
+        assert one.look_again
+
+    def test_a_process_of_the_server_that_ends_is_looked_for_again(self) -> None:
+        with groups_of(1) as (one, _control), subprocess.Popen("cat", stdin=subprocess.PIPE) as own:
+            one.auxiliary_pids = [own.pid]
+            request = protocol.Slice(seq=1, lead_in_ops=1, count=5)
+            measure(one, request, 0, 0, Host.here())
+            assert not one.look_again
+            own.kill()
+            own.wait()
+            measure(one, request, 0, 0, Host.here())
+        assert one.look_again
 
     def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:
         with groups_of(1, 3, cold=True) as (_one, three, control):

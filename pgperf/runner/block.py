@@ -343,8 +343,11 @@ def _request(
 
 
 def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
-    """Find the server, pooler and relay processes of the groups."""
-    context.find_servers(groups)
+    """Find the server, pooler and relay processes of the groups. Clients of web servers work
+    meanwhile, also on load hosts.
+    """
+    working = next((group for group in groups if isinstance(group, HostedGroup)), groups[0])
+    in_time(working, partial(context.find_servers, groups))
     find_server_cgroup(groups)
     for group in groups:
         group.relay_pid = context.relays.get(group.variant.route, group.relay_pid)

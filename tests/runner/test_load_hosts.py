@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
-from pgperf.runner import load_accounts, load_hosts
+from pgperf.runner import block, load_accounts, load_hosts
 from pgperf.runner.client_group import ClientGroup, Recorded, SliceWindow
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import HostSlice
@@ -128,6 +129,20 @@ class TestLate:
         with pytest.raises(LoadHostLate):
             late()
         assert group.totals.passing_ns == 5
+
+    def test_processes_are_looked_for_again_with_more_time(self) -> None:
+        """Clients of a web server work meanwhile, so a host may be late for that too."""
+        cohort, tried = HostedCohort(None), []  # type: ignore[arg-type]
+        groups = [ClientGroup(replace(VARIANT, hosts=0), "here"), HostedGroup(VARIANT, "away", cohort=cohort)]
+
+        def find(asked: list[ClientGroup]) -> None:
+            tried.append(cohort.lead_ns)
+            assert asked == groups
+            if len(tried) == 1:
+                raise LoadHostLate("late", "b")
+
+        block._find_processes(SimpleNamespace(find_servers=find, relays={}), groups)  # type: ignore[arg-type]
+        assert tried == [load_hosts._LEAD_NS, 2 * load_hosts._LEAD_NS]
 
     def test_a_host_that_is_late_again_and_again_is_named(self) -> None:
         """So the run can go on with the others, if it may."""

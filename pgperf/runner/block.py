@@ -161,7 +161,7 @@ def run_block(
         context.progress.ended(cohort, run_time.WARM_UP)
         _find_processes(context, groups)
         _choose_windows(context, cohort, groups)
-        process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.processes().pids()})
+        process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.pids()})
         measured = _rounds(context, groups, cohort, block)
         counted = {**_close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
         away = accounts(groups, counted)
@@ -343,12 +343,15 @@ def _request(
 
 
 def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
-    """Find the server, pooler and relay processes of the groups."""
-    context.find_servers(groups)
+    """Find the server, pooler and relay processes of the groups. Clients of web servers work
+    meanwhile, also on load hosts.
+    """
+    working = next((group for group in groups if isinstance(group, HostedGroup)), groups[0])
+    in_time(working, partial(context.find_servers, groups))
     find_server_cgroup(groups)
     for group in groups:
         group.relay_pid = context.relays.get(group.variant.route, group.relay_pid)
-        group.served_by_others = False
+        group.look_again = False
 
 
 def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
@@ -373,11 +376,11 @@ def _rounds(
         for each in _slices_of(context, cohort, [groups[index] for index in order], (block, round_)):
             _keep(context, each, found[order[each.turn.position]])
             group = each.turn.group
-            if group.served_by_others and group.variant.backends_pass:
+            if group.look_again and group.backends_pass:
                 _find_processes(context, groups)  # the next slice may use the same server connections
         if context.written.overlapped(checkpoints):
             _mark_checkpoint(context.plan.definition, groups, found)
-        if any(group.served_by_others for group in groups):
+        if any(group.look_again for group in groups):
             _find_processes(context, groups)
         _lead_in_longer(context.windows[cohort], groups, found)
         context.progress.ended(cohort, run_time.ROUND)

@@ -22,7 +22,7 @@ from pgperf.install import launch
 from pgperf.install.environments import other_version
 from pgperf.runner import authentication, open_loop, slice_replies
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
-from pgperf.runner.cpu import placement
+from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
 from pgperf.runner.cpu.cgroups import ServerCgroup
 from pgperf.runner.cpu.host import Host
@@ -84,7 +84,7 @@ class ClientGroup:
     )  # who works for it where the server is on another host
     totals: BlockTotals = field(default_factory=BlockTotals)
     missing_grant: str = ""  # the GRANT without which the server does not show its sessions; "": none
-    served_by_others: bool = False  # did other backends than `server_pids` serve it?
+    look_again: bool = False  # do other backends serve it, or has one of the server's own processes ended?
     server_unknown: str = ""  # why the CPU time of a server whose backends come and go is unknown
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
     part: HostPart = WHOLE  # which of the variant's clients are on this host
@@ -97,6 +97,14 @@ class ClientGroup:
             for client in range(self.variant.clients)
             for worker in range(self.variant.workers)
         ]
+
+    @property
+    def backends_pass(self) -> bool:
+        """Do its backends begin and end within its slices? A web server whose clients reconnect keeps
+        its own connections, if it has some while they are idle.
+        """
+        kept = layers.over_http(self.variant.layer) and self.server_pids
+        return self.variant.backends_pass and not kept
 
     def share(self, owner: "ClientGroup") -> None:
         """Use the first clients of another group, which are connected already."""
@@ -165,8 +173,12 @@ class ClientGroup:
             auxiliary=self.auxiliary_pids or None,
             relay=[self.relay_pid] if self.relay_pid else (),
             server_cgroup=self.server_cgroup,
-            backends_pass=self.variant.backends_pass,
+            backends_pass=self.backends_pass,
         )
+
+    def pids(self) -> set[int]:
+        """Those processes, and the clients that only start a program for each slice."""
+        return self.processes().pids() | {client.pid for client in self.clients}
 
 
 def _numbers(client: ClientProcess, reply: protocol.SliceReply, data: bytes) -> Durations:
@@ -190,7 +202,7 @@ def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
 
 def _unknown_backends(group: ClientGroup, found: ServerCgroup | None) -> str:
     """Why backends that pass cannot be told from other processes; "" if they can."""
-    if not group.variant.backends_pass:
+    if not group.backends_pass:
         return ""
     if not group.auxiliary_pids:
         return "its backends end with its connections, and the server's processes are not visible from here"
@@ -241,7 +253,9 @@ def closed(group: ClientGroup, accounting: SliceAccounting | None) -> SliceAccou
         return None
     account = accounting.close()
     group.totals.add(account)
-    group.served_by_others |= group.variant.backends_pass and accounting.new_processes()
+    group.look_again |= group.backends_pass and accounting.new_processes()
+    if account.cpu_time["auxiliary"] is None:
+        group.look_again |= not all(map(schedstat.started, group.auxiliary_pids))
     return account
 
 
@@ -287,18 +301,26 @@ def _account_fields(
 ) -> dict[str, int | None]:
     """The CPU fields of a slice.
 
-    If the known backends used no CPU time, others served it: the server is unknown. Backends that
-    pass are not known one by one. A client whose load comes from a process of its own knows that
-    one's CPU time.
+    If the known backends used no CPU time, others may have served it: the server is unknown.
+    Backends that pass are not known one by one. A client whose load comes from a process of its own
+    knows that one's CPU time.
     """
     fields = account.fields()
     if group.variant.is_one_process:
         fields |= {"client_ns": sum(reply.user_ns + reply.sys_ns for reply in replies)}
         group.totals.tools_ns += fields["client_ns"] or 0
-    if group.variant.backends_pass or not (ops and group.server_pids and fields["server_ns"] == 0):
+    idle = ops and group.server_pids and fields["server_ns"] == 0
+    if not idle or group.backends_pass or _may_ask_nothing(group):
         return fields
-    group.served_by_others = True
+    group.look_again = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))
+
+
+def _may_ask_nothing(group: ClientGroup) -> bool:
+    """May its operations leave all its backends idle? A page may need no query. A pooler may use
+    another connection.
+    """
+    return layers.requests_pages(group.variant.layer) and not group.pooled
 
 
 def _rows(replies: Sequence[protocol.SliceReply], ops: int) -> int | None:

@@ -40,6 +40,7 @@ from pgperf.runner.load_accounts import (
     server_slice,
     variant_account,
 )
+from pgperf.runner.plan import sharing
 
 T = TypeVar("T")
 
@@ -200,8 +201,18 @@ def hosted(
     found.groups = [
         _group(found, at, variant, name, started) for at, (variant, name) in enumerate(named) if variant.hosts
     ]
+    _share(found.groups)
     yield found.groups
     hosts.end()
+
+
+def _share(groups: Sequence[HostedGroup]) -> None:
+    """Every host uses the first clients of a larger group for a smaller one, as this machine does."""
+    by_variant = {group.variant: group for group in groups}
+    for owner, members in sharing(by_variant).items():
+        for member in members:
+            if member != owner:
+                by_variant[member].share(by_variant[owner])
 
 
 def _group(
@@ -279,7 +290,7 @@ def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
 
 
 def _joins(turn: Turn) -> bool:
-    passes = turn.group.variant.backends_pass
+    passes = turn.group.backends_pass
     return isinstance(turn.group, HostedGroup) and bool(turn.request.window_ns) and not passes
 
 

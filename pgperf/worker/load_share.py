@@ -178,8 +178,7 @@ class _Share:
         groups = self._block_long.enter_context(self._started(parts, order))
         warm_up(plan.definition, groups)
         self.groups = {cohort.variants.index(group.variant): group for group in groups}
-        pids = {pid for group in groups for pid in group.processes().pids()}
-        self.process_cpu = ProcessCpu(self.host, pids)
+        self.process_cpu = ProcessCpu(self.host, {pid for group in groups for pid in group.pids()})
         self.last_seq = None
         return self._ready(), b""
 

@@ -53,9 +53,13 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
 
 
 def test_one_client_on_one_load_host(load_hosts: dict[str, Part], database: Database) -> None:
-    run = execution.perform(ask(database, clients=[1], load_hosts=[1], diagnostic_ms=100).pk, "owner@here")
+    """It is the first of two, with the same connection."""
+    run = execution.perform(ask(database, clients=[1, 2], load_hosts=[1], diagnostic_ms=100).pk, "owner@here")
     assert (run.status, run.error) == (Run.Status.DONE, "")
-    assert all(row.record.diagnostics for row in run.variants.all())
+    for row in run.variants.all():
+        assert row.record.diagnostics
+        assert "no session of this variant" not in str(row.record.diagnostics.notes)
+        assert row.record.cpu_us_per_op.server
 
 
 def test_a_search_knows_the_capacity_of_its_block_before_its_first_rate(

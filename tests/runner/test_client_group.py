@@ -16,20 +16,29 @@ from hypothesis import strategies as st
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import protocol
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import Route
+from pgperf.core.records import Route, SliceRecord
 from pgperf.runner.client_group import (
     _STARTING,
     ClientGroup,
+    Recorded,
+    SlicePlace,
     SliceWindow,
     _recorded_from_the_start,
     armed,
+    find_server_cgroup,
     measure,
+    slice_record,
     spec,
     started,
     time_per_op_us,
 )
-from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.accounting import ROLES, SliceAccount, SliceAccounting
+from pgperf.runner.cpu.host import Host, HostInterval
+from pgperf.runner.cpu.schedstat import CpuTime
 from pgperf.runner.plan import make_plan
+from pgperf.runner.server import departure
+from pgperf.runner.server.probe import ServerProbe
+from tests.core.builders import variant
 from tests.runner.builders import definition
 
 MS = 1_000_000
@@ -213,6 +222,60 @@ def test_one_connection_on_this_machine_alone_begins_at_once(clients: int, hosts
     assert (found.start_ns > before_ns) is starts
 
 
+class TestWebServersThatKeepTheirConnections:
+    """Clients reconnect to the web server, and it has one connection to the database."""
+
+    def group(self) -> ClientGroup:
+        http = variant(layer="http", route="web", connect="per_operation")
+        return ClientGroup(http, "app", server_pids=[os.getpid()], auxiliary_pids=[os.getppid()])
+
+    def test_their_backends_are_those_that_were_found(self) -> None:
+        """So the server is known without a control group of its own."""
+        group = self.group()
+        find_server_cgroup([group])
+        assert group.server_unknown == ""
+        accounting = SliceAccounting(Host.here(), group.processes())
+        sum(range(100_000))
+        found = accounting.close().fields()
+        assert found["server_ns"] == found["server_busiest_ns"] > 0
+
+    def test_nobody_waits_until_they_leave(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[ClientGroup] = []
+        monkeypatch.setattr(departure, "of_backends", lambda *words: asked.append(words) or "left")
+        probe = ServerProbe([], object(), "app", False)  # type: ignore[arg-type]
+        assert probe.departed(self.group()) == ""
+        assert probe.departed(replace(self.group(), server_pids=[])) == "left"
+
+    def test_without_one_their_backends_pass(self) -> None:
+        group = replace(self.group(), server_pids=[])
+        assert group.processes().backends_pass
+        assert not replace(group, variant=replace(group.variant, connect="persistent")).backends_pass
+
+
+class TestPagesWithoutQueries:
+    """Their server has nothing to do."""
+
+    @pytest.mark.parametrize("layer", ["http", "django_view"])
+    def test_a_server_that_did_nothing_is_the_right_one(self, layer: str) -> None:
+        group, record = self.measured(layer, pooled=False)
+        assert (record.server_ns, group.look_again) == (0, False)
+
+    def test_a_pooler_may_have_used_another_connection(self) -> None:
+        group, record = self.measured("http", pooled=True)
+        assert (record.server_ns, group.look_again) == (None, True)
+
+    def measured(self, layer: str, pooled: bool) -> tuple[ClientGroup, SliceRecord]:
+        """A slice of five requests."""
+        group = ClientGroup(variant(layer=layer), "app", server_pids=[1], pooled=pooled)
+        request = protocol.Slice(seq=1, lead_in_ops=10, count=5)
+        found = Recorded([reply(0, 5)], [np.ones(5, dtype=np.uint64)], [np.zeros((0, 5), dtype=np.uint64)])
+        nothing = dict.fromkeys(ROLES, CpuTime.zero())
+        host = HostInterval(elapsed_ns=1, busy_ns=0, iowait_ns=0, steal_ns=0)
+        account = SliceAccount(host=host, runner_ns=0, cpu_time=nothing, ticks_and_switches={})
+        record, _window = slice_record(group, request, found, SlicePlace(0, 0, 0), account)
+        return group, record
+
+
 class TestSharedClients:
     def test_fewer_clients_are_the_first_of_the_largests(self) -> None:
         with groups_of(1, 2, 4) as (one, two, four, control):
@@ -250,7 +313,18 @@ class TestSharedClients:
             stopped.kill()
         assert record.ops == 5
         assert (record.server_ns, record.server_wait_ns, record.server_busiest_ns) == (None, None, None)
-        assert one.served_by_others
+        assert one.look_again
+
+    def test_a_process_of_the_server_that_ends_is_looked_for_again(self) -> None:
+        with groups_of(1) as (one, _control), subprocess.Popen("cat", stdin=subprocess.PIPE) as own:
+            one.auxiliary_pids = [own.pid]
+            request = protocol.Slice(seq=1, lead_in_ops=1, count=5)
+            measure(one, request, 0, 0, Host.here())
+            assert not one.look_again
+            own.kill()
+            own.wait()
+            measure(one, request, 0, 0, Host.here())
+        assert one.look_again
 
     def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:
         with groups_of(1, 3, cold=True) as (_one, three, control):

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
-from pgperf.runner import load_accounts, load_hosts
+from pgperf.runner import block, load_accounts, load_hosts
+from pgperf.runner.block import VariantMeasurements
 from pgperf.runner.client_group import ClientGroup, Recorded, SliceWindow
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import HostSlice
-from pgperf.runner.load_hosts import HostedCohort, HostedGroup, Turn, joined, part_of, scheduled
+from pgperf.runner.load_hosts import HostedCohort, HostedGroup, HostStart, Turn, joined, part_of, scheduled
 
 VARIANT = Variant(
     workload="w", layer="fake", mode="simple", route="here", clients=5, connect="persistent", placement="apart", hosts=2
@@ -70,6 +72,37 @@ class TestParts:
     def test_a_missing_client_is_an_error(self) -> None:
         with pytest.raises(ProtocolError, match="4 of 5 clients"):
             joined(VARIANT, [recorded([1], [1]), recorded([1], [1])])
+
+
+class OneHost:
+    """Its clients are ready, each with cold phases of its own."""
+
+    def start(self, _cohort: int, _block: int, _cold: bool) -> list[HostStart]:
+        ready = [protocol.Ready(pid, pid, {}, "18", 1, first_us=pid) for pid in range(1, 5)]
+        return [HostStart({0: ready[:1], 1: ready, 2: ready[:1]}, {0: 0.1, 1: 0.1, 2: 0.1})]
+
+    def end(self) -> None: ...
+
+
+class TestSharedClients:
+    """1 and 4 clients of a layer, and a control, on one load host."""
+
+    def groups(self) -> list[HostedGroup]:
+        four = replace(VARIANT, clients=4, hosts=1)
+        one = replace(four, clients=1)
+        named = [(one, "run-0"), (four, "run-1"), (replace(one, control=1), "run-2")]
+        with load_hosts.hosted(OneHost(), 0, 0, named, True) as groups:  # type: ignore[arg-type]
+            return groups
+
+    def test_only_the_largest_has_cold_phases(self) -> None:
+        counted = {"role_cpus": {}}
+        folded = [block._fold(group, 0, 0, VariantMeasurements(), counted) for group in self.groups()]
+        assert [each.cold_us.get("first") for each in folded] == [None, 1, 1]
+
+    def test_the_backends_of_the_others_have_its_names(self) -> None:
+        one, four, control = self.groups()
+        assert one.applications == four.applications[:1] == ["run-1"]
+        assert control.applications == ["run-2"]
 
 
 class TestSchedule:
@@ -128,6 +161,20 @@ class TestLate:
         with pytest.raises(LoadHostLate):
             late()
         assert group.totals.passing_ns == 5
+
+    def test_processes_are_looked_for_again_with_more_time(self) -> None:
+        """Clients of a web server work meanwhile, so a host may be late for that too."""
+        cohort, tried = HostedCohort(None), []  # type: ignore[arg-type]
+        groups = [ClientGroup(replace(VARIANT, hosts=0), "here"), HostedGroup(VARIANT, "away", cohort=cohort)]
+
+        def find(asked: list[ClientGroup]) -> None:
+            tried.append(cohort.lead_ns)
+            assert asked == groups
+            if len(tried) == 1:
+                raise LoadHostLate("late", "b")
+
+        block._find_processes(SimpleNamespace(find_servers=find, relays={}), groups)  # type: ignore[arg-type]
+        assert tried == [load_hosts._LEAD_NS, 2 * load_hosts._LEAD_NS]
 
     def test_a_host_that_is_late_again_and_again_is_named(self) -> None:
         """So the run can go on with the others, if it may."""

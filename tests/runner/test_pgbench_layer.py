@@ -1,5 +1,7 @@
 """Runs with the layers of pgbench, on a real server."""
 
+import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ from pgperf.analysis.diagnostics import diagnostics
 from pgperf.analysis.summary import summarise
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
+from pgperf.runner.cpu import schedstat
+from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.plan import make_plan, sharing
 from pgperf.runner.run import RunSettings, execute
 from tests.runner.builders import definition
@@ -73,6 +77,25 @@ def test_a_connection_each_has_latencies(connected_each_time: list[VariantBlock]
         assert block.rows_per_op is None
         assert [piece.rows for piece in block.slices] == [None]
         assert all(piece.client_ns for piece in block.slices)
+
+
+def clients_and_this() -> list[int]:
+    """The processes that may have reaped a pgbench."""
+    children = schedstat.children(os.getpid())
+    clients = [pid for pid in children if "pgbench_client" in schedstat.read_text(f"/proc/{pid}/cmdline")]
+    return [os.getpid(), *clients]
+
+
+def test_the_time_of_pgbench_is_not_that_of_other_processes(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends with its slice, and the client that has started it is the run's."""
+    monkeypatch.setattr("pgperf.runner.block.ProcessCpu", partial(ProcessCpu, list_pids=clients_and_this))
+    what = definition(workloads=(READ,), layers=("pgbench",), routes=("tcp",), cold_blocks=0)
+    for each in run(routes, what):
+        client_ns = sum(piece.client_ns or 0 for piece in each.slices)
+        assert each.cpu_account["ours_ns"] >= client_ns > 50_000_000
+        assert each.cpu_account["others_ns"] < client_ns / 2
 
 
 def counting_none(blocks: list[VariantBlock]) -> set[str]:

@@ -8,11 +8,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pgperf.runner.cpu import cgroups, release
+from pgperf.runner.cpu import cgroups, release, schedstat
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,26 @@ def may_pin(pid: int) -> bool:
     return True
 
 
+class _Pinned(NamedTuple):
+    """The CPUs of a process before it was pinned, and those that it was pinned to."""
+
+    before: frozenset[int]
+    given: frozenset[int]
+
+
 class TemporaryPinning:
-    """Pins processes that pgperf did not start (a pooler, its backends, the postmaster), and restores
-    their CPUs afterwards.
+    """Pins processes that pgperf did not start (a pooler, its backends, web servers, the postmaster),
+    and restores their CPUs afterwards.
     """
 
     def __init__(self) -> None:
-        self._before: dict[int, frozenset[int]] = {}
+        self._pinned: dict[int, _Pinned] = {}
         self._guards: list[_Guard] = []
 
     def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
         """Pin a process and remember its CPUs; does nothing if it is gone or may not be pinned."""
         if cpus and (before := _restorable(pid, cpus)):
-            self._before.setdefault(pid, before)
+            self._pinned.setdefault(pid, _Pinned(before, cpus))
             pin(pid, cpus)
 
     def pin_with_children(self, pid: int, cpus: frozenset[int] | None) -> None:
@@ -112,9 +120,13 @@ class TemporaryPinning:
             pin(pid, cpus)
 
     def restore(self) -> None:
-        for pid, cpus in self._before.items():
-            pin(pid, cpus)
-        self._before.clear()
+        """Processes that were started meanwhile get the CPUs of those that have started them."""
+        for pid, cpus in self._pinned.items():
+            pin(pid, cpus.before)
+            for heir in _heirs(pid, cpus.given):
+                if heir not in self._pinned:
+                    pin(heir, cpus.before)
+        self._pinned.clear()
         while self._guards:
             self._guards.pop().restore()
 
@@ -139,6 +151,14 @@ class _Guard:
         with suppress(BrokenPipeError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
+
+
+def _heirs(pid: int, cpus: frozenset[int]) -> Iterator[int]:
+    """The descendants of a process that have just these CPUs."""
+    for child in schedstat.children(pid):
+        if release.cpus_of(child) == cpus:
+            yield child
+            yield from _heirs(child, cpus)
 
 
 def _restorable(pid: int, cpus: frozenset[int]) -> frozenset[int] | None:

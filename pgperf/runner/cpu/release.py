@@ -22,7 +22,7 @@ def release(pid: int, cpus: Iterable[int], inherited: Iterable[int]) -> None:
     cpus, inherited = frozenset(cpus), frozenset(inherited)
     _give(pid, cpus)
     for child in _children(pid):
-        if _cpus(child) == inherited:
+        if cpus_of(child) == inherited:
             _give(child, cpus)
 
 
@@ -33,7 +33,7 @@ def _give(pid: int, cpus: frozenset[int]) -> None:
         pass  # it has ended
 
 
-def _cpus(pid: int) -> frozenset[int] | None:
+def cpus_of(pid: int) -> frozenset[int] | None:
     try:
         return frozenset(os.sched_getaffinity(pid))
     except OSError:

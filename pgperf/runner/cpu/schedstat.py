@@ -120,6 +120,12 @@ def process_stat(pid: int, proc: str = _PROC) -> ProcessStat | None:
         return None
 
 
+def started(pid: int) -> int:
+    """When a process began, in ticks since boot; 0 if it has ended or is not visible."""
+    found = process_stat(pid)
+    return found.start_ticks if found else 0
+
+
 class TicksAndSwitches(NamedTuple):
     """Clock ticks in user and system mode, and context switches, summed over processes.
 

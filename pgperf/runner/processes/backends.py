@@ -9,11 +9,13 @@ from pgperf.core.answers import IDENTIFIER, NUMBER, PID, TEXT, WHOLE, ControlQue
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import unix_sockets
 
-#: Every connection of the server, including walsenders. The port and the start time are null for
-#: connections of other roles that the login may not see.
+#: Every connection of the server, including walsenders, and the workers of autovacuum, which come
+#: and go. The start time is null for these, and for connections of other roles that the login may
+#: not see; so is the port.
 QUERY = """
-SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
-FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+SELECT pid, application_name, client_port,
+       CASE WHEN usesysid IS NOT NULL THEN extract(epoch FROM backend_start) END
+FROM pg_stat_activity WHERE datid IS NOT NULL
 UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
 """
 SESSIONS = ControlQuery("its sessions", QUERY, (PID.or_null, TEXT.or_null, WHOLE.or_null, NUMBER.or_null))
@@ -98,11 +100,16 @@ class Sessions:
         return [session.pid for session in self.here if session.port in ports]
 
     def auxiliaries(self) -> list[int]:
-        """The server's processes that serve no connection; none if the server is not here."""
+        """The server's processes that serve no connection; none if the server is not here.
+
+        One that began after all connections may serve the next one, so it is left out.
+        """
         if not self.here:
             return []
         serving = self.others | {session.pid for session in self.here}
-        return [pid for pid in schedstat.siblings(self.here[0].pid) if pid not in serving]
+        newest = max(schedstat.started(session.pid) for session in self.here)
+        others = [pid for pid in schedstat.siblings(self.here[0].pid) if pid not in serving]
+        return [pid for pid in others if 0 < schedstat.started(pid) < newest]
 
 
 def is_backend(pid: int, born_s: float) -> bool:

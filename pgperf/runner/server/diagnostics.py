@@ -183,6 +183,7 @@ class _DiagnosticSlice:
         self._samples = 0
         self._pools: list[dict[str, str]] = []
         self._too_late = False
+        self._switched_on = False
 
     def run(self, request: protocol.Slice) -> DiagnosticResult:
         counted = self._count() if self._counting() else None
@@ -201,6 +202,7 @@ class _DiagnosticSlice:
             "pooler": self._pooler(totals),
             "statements": self._statements(counted),
         }
+        self._switch_off()
         taken = top.taken_cpus(used, self._ours(), os.cpu_count() or 1)
         return DiagnosticResult({**found, "notes": self._all_notes(found)}, used, taken)
 
@@ -282,7 +284,13 @@ class _DiagnosticSlice:
             return _ON_LOAD_HOSTS
         if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
             return _DENIED.format(self._route.user)
+        self._switched_on = True
         return ""
+
+    def _switch_off(self) -> None:
+        """What follows in the same sessions is timed without counting."""
+        if self._switched_on:
+            pg_stat_statements.switch_off(self._group.clients)
 
     def _makes_sessions(self) -> bool:
         """Does the slice make sessions of its own? Then nothing can be switched on in them before."""

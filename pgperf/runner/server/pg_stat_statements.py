@@ -86,10 +86,19 @@ def switch_on(clients: Iterable[ClientProcess], server_version: str) -> bool:
 
 
 def _switch_on(client: ClientProcess) -> bool:
-    for text in (_SWITCH_ON, _IS_ON):
-        client.send(protocol.Query(text))
-        rows = client.expect(protocol.Rows, _TIMEOUT_S).rows
-    return rows == [["on"]]
+    _ask(client, _SWITCH_ON)
+    return _ask(client, _IS_ON) == [["on"]]
+
+
+def switch_off(clients: Iterable[ClientProcess]) -> None:
+    """Count the statements of these clients as when their sessions began."""
+    for client in clients:
+        _ask(client, _SWITCH_OFF)
+
+
+def _ask(client: ClientProcess, text: str) -> list[list[str | None]]:
+    client.send(protocol.Query(text))
+    return client.expect(protocol.Rows, _TIMEOUT_S).rows
 
 
 _TRACK = ControlQuery(
@@ -120,6 +129,10 @@ SELECT /* pgperf diagnosis */ set_config('pg_stat_statements.track', 'top', fals
                               set_config('compute_query_id', 'on', false)
 WHERE current_setting('pg_stat_statements.track', true) = 'none'
   AND has_parameter_privilege('pg_stat_statements.track', 'SET') AND has_parameter_privilege('compute_query_id', 'SET')
+"""
+_SWITCH_OFF = """
+SELECT /* pgperf diagnosis */ set_config(name, reset_val, false)
+FROM pg_settings WHERE name IN ('pg_stat_statements.track', 'compute_query_id')
 """
 _IS_ON = """
 SELECT /* pgperf diagnosis */ CASE WHEN current_setting('pg_stat_statements.track', true) <> 'none'

@@ -154,7 +154,7 @@ class ServerProbe:
 
         The connections of a pooler stay; they have to be idle.
         """
-        if not (self._connection and group.variant.backends_pass):
+        if not (self._connection and group.backends_pass):
             return ""
         if group.variant.route in self._poolers:
             return departure.of_statements(self.all, group.applications)
@@ -275,7 +275,13 @@ GROUP BY r.rolconnlimit, d.datconnlimit
 """
 _FREE_SLOTS = ControlQuery("its free connection slots", _FREE_SLOTS_SQL, (WHOLE,))
 _OWN_PID = ControlQuery("the process of this connection", "SELECT pg_backend_pid()", (PID,))
-_END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND "
+# One session that the login may not end would fail the whole statement: only a superuser ends those
+# of superusers.
+_END_SESSIONS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity JOIN pg_roles r ON r.oid = usesysid
+WHERE pid <> pg_backend_pid()
+  AND (pg_has_role(usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'))
+  AND (NOT rolsuper OR current_setting('is_superuser')::bool) AND """
 _THAT_WORK = "application_name LIKE '{}-%' AND state <> 'idle'"
 _OF_CLIENTS = "application_name ~ '^{}-[0-9]'"
 _CLEAN_UP_S = 5.0

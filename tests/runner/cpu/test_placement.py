@@ -144,6 +144,19 @@ def test_later_children_inherit_the_cpus_and_lose_them_again() -> None:
         assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
 
 
+def test_a_process_that_a_pinned_one_starts_is_released_with_it() -> None:
+    """As gunicorn and Apache start workers: none of them is looked for by itself."""
+    before = os.sched_getaffinity(0)
+    one = frozenset(sorted(before)[:1])
+    with parent() as (process, fork):
+        pinning = placement.TemporaryPinning()
+        pinning.pin(process.pid, one)
+        child = fork()
+        assert os.sched_getaffinity(child) == one
+        pinning.restore()
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
+
+
 RUN = """
 import os, sys
 from pgperf.runner.cpu.placement import TemporaryPinning

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from pgperf.core.records import Route
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import QUERY, Sessions, is_backend
+from tests.waiting import until
 
 
 def connect(route: Route, name: str) -> psycopg.Connection[Any]:
@@ -64,6 +66,54 @@ def test_the_servers_own_processes_serve_no_connection(connection: psycopg.Conne
     assert Path(f"/proc/{connection.info.backend_pid}/stat").read_text().rpartition(")")[2].split()[1] in map(
         str, own
     )
+
+
+def test_a_connection_that_is_not_listed_yet_is_none_of_the_servers_own_processes(
+    routes: dict[str, Route], connection: psycopg.Connection[Any]
+) -> None:
+    sessions = Sessions.of(rows_of(connection))
+    with connect(routes["tcp"], "later") as later:
+        own = sessions.auxiliaries()
+        assert own
+        assert later.info.backend_pid not in own
+
+
+@contextmanager
+def slow_autovacuum(login: dict[str, Any]) -> Iterator[int]:
+    """A worker of autovacuum that sleeps after each page, until the table is dropped."""
+    with psycopg.connect(**login, dbname="postgres") as admin:
+        admin.execute("ALTER SYSTEM SET autovacuum_naptime = 1")
+        try:
+            admin.execute("SELECT pg_reload_conf()")
+            with psycopg.connect(**login, dbname="postgres") as user:  # its end reports the dead rows
+                user.execute(_SLOWLY_VACUUMED)
+                user.execute("DELETE FROM slowly_vacuumed")
+            until(lambda: admin.execute(_WORKERS).fetchone(), 30, "a worker of autovacuum")
+            yield (admin.execute(_WORKERS).fetchone() or (0,))[0]
+        finally:
+            admin.execute("DROP TABLE slowly_vacuumed")
+            admin.execute("ALTER SYSTEM RESET autovacuum_naptime")
+            admin.execute("SELECT pg_reload_conf()")
+
+
+_SLOWLY_VACUUMED: LiteralString = """
+CREATE TABLE slowly_vacuumed WITH (
+    autovacuum_vacuum_threshold = 1, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1
+) AS SELECT generate_series(1, 100000)
+"""
+_WORKERS: LiteralString = """
+SELECT pid FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' AND query LIKE '%slowly_vacuumed%'
+"""
+
+
+def test_a_worker_of_autovacuum_is_none_of_the_servers_own_processes(
+    routes: dict[str, Route], superuser_login: dict[str, Any]
+) -> None:
+    with slow_autovacuum(superuser_login) as worker, connect(routes["tcp"], "later") as later:
+        assert Path(f"/proc/{worker}").exists()
+        own = Sessions.of(rows_of(later)).auxiliaries()
+        assert own
+        assert worker not in own
 
 
 def test_a_server_of_another_machine_has_no_processes_here(connection: psycopg.Connection[Any]) -> None:

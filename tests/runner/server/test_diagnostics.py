@@ -244,6 +244,28 @@ def test_a_database_without_the_extension(routes: dict[str, Route]) -> None:
     assert found["samples"] > 0 or "too busy" in found["notes"]["wait_events"]
 
 
+def test_statements_are_counted_in_the_slice_only(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Single statements and the parts of a page are timed afterwards, in the same sessions."""
+    examine, settings = DiagnosticConnections.examine, []
+
+    def then_asked(*words: Any) -> DiagnosticResult:
+        found = examine(*words)
+        (client,) = words[1].clients
+        client.send(protocol.Query(_COUNTING))
+        settings.append(client.expect(protocol.Rows, 15).rows)
+        return found
+
+    monkeypatch.setattr(DiagnosticConnections, "examine", then_asked)
+    found = run(asked(ONE_ROW, "tcp"), routes, Watcher())
+    assert all(each["statements"] for each in found)
+    assert settings[:2] == [[["none", "off"]]] * 2
+
+
+_COUNTING = "SELECT current_setting('pg_stat_statements.track'), current_setting('compute_query_id')"
+
+
 def test_a_server_that_always_counts(routes: dict[str, Route]) -> None:
     """What pgperf itself asks is not in the counts; the C client's and the monitors' sessions begin
     with it on.

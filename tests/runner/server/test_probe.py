@@ -1,6 +1,7 @@
 """The processes that the probe finds for a variant, on a real server and pooler."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +23,16 @@ NAME = "pgperf-lent-0"
 HIDDEN = [["17", NAME, None, None]]
 
 
+def login_of(route: Route) -> dict[str, Any]:
+    return {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
+
+
 @pytest.fixture
 def shared(stack: dict[str, str], routes: dict[str, Route]) -> Iterator[Route]:
     """A route by transaction, and a client on it, whose name its last server connection has."""
     port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
     route = replace(routes["pgbouncer"], name="lent", port=port, pooler="transaction")
-    login = {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
-    with psycopg.connect(**login, application_name=NAME, autocommit=True) as client:
+    with psycopg.connect(**login_of(route), application_name=NAME, autocommit=True) as client:
         client.execute("SELECT 1")
         yield route
 
@@ -126,6 +130,27 @@ def test_an_invisible_pooler_and_a_server_on_another_host(
     assert there.backends
     assert (there.pooler, there.shared) == ((shared.host, shared.port), True)
     assert [order.poolers for order in agent.orders] == [[], [(shared.host, shared.port)]]
+
+
+def test_the_sessions_of_other_logins_do_not_keep_those_of_clients(
+    routes: dict[str, Route], monitor: ControlConnection, superuser_login: dict[str, Any]
+) -> None:
+    """The monitor's login may end neither a superuser's session nor that of a stranger."""
+    own = login_of(routes["tcp"])
+    named = {"dbname": own["dbname"], "application_name": NAME}
+    with ExitStack() as stack:
+        admin = stack.enter_context(psycopg.connect(**superuser_login, **named))
+        stack.callback(admin.execute, "DROP ROLE pgperf_stranger")
+        admin.execute("CREATE ROLE pgperf_stranger LOGIN PASSWORD 'of another'")
+        other = {**own, "user": "pgperf_stranger", "password": "of another", "application_name": NAME}
+        stranger = stack.enter_context(psycopg.connect(**other, autocommit=True))
+        client = stack.enter_context(psycopg.connect(**own, application_name=NAME, autocommit=True))
+        ServerProbe([routes["tcp"]], monitor, "lent", False).end_sessions()
+        with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+            client.execute("SELECT 1")
+        for left in (admin, stranger):
+            left.execute("SELECT 1")
+    assert monitor.query("SELECT 1") == [["1"]]
 
 
 def test_free_slots_count_only_connections_the_login_may_open(

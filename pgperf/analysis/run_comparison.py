@@ -302,8 +302,8 @@ def _us(level: Level, measure: str) -> Values:
 
 
 def _level(fit: Fit, of: Variant, base: Variant | None) -> Level:
-    logs = (_kept(fit.measurements.level(of, fit.measure), _LOG_DIGITS),)
-    own = Level(of, logs, us=fit.value(of), widening=fit.measurements.widening)
+    values = _kept(fit.measurements.level(of, fit.measure), _LOG_DIGITS)
+    own = Level(of, (values,), us=fit.value(of), widening=fit.measurements.widening)
     paired = fit.measurements.paired(of, base) if base else None
     if paired is None or base is None:
         return own

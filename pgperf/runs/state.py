@@ -534,8 +534,8 @@ def running_count() -> int:
 
 def busy_with(machine: str, besides: int | None = None) -> Run | None:
     """A run, other than `besides`, that measures or makes load on that machine now."""
-    others = _live_runs().filter(Q(busy_host=machine) | Q(pk__in=_makes_load(machine))).exclude(pk=besides)
-    return others.first()
+    found = _live_runs().filter(Q(busy_host=machine) | Q(pk__in=_makes_load(machine)))
+    return (found if besides is None else found.exclude(pk=besides)).first()
 
 
 def load_host() -> str:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import resource
 import select
 import shutil
@@ -38,6 +39,8 @@ _KILLED_BY_ANOTHER = (
 )
 #: The highest score: without memory, the kernel ends clients first, and not the worker.
 _OOM_SCORE = 1000
+#: The name of an exception at the beginning of the last line of a traceback.
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?=:|$)")
 #: On stderr, from the C client, libpq, Python and C++.
 _NO_MEMORY = ("no memory", "out of memory", "MemoryError", "bad_alloc")
 _VM = ("VmData", "VmPeak", "VmSize")
@@ -106,7 +109,8 @@ class ClientProcess:
         process_environment: "ProcessEnvironment | None" = None,
     ) -> None:
         self.name = name
-        self._secret = secret
+        self._secrets = {"password": secret}
+        self._is_site = False  # does it run the site's own code?
         self._buffer = bytearray()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the client)
         around = process_environment or ProcessEnvironment(_clean_environment(), "/")
@@ -139,6 +143,8 @@ class ClientProcess:
         if isinstance(message, protocol.Spec):
             self._memory_bytes = message.memory_bytes
             self._connection_mode = message.connection_mode
+            self._secrets |= {"session": message.page.cookie.partition("=")[2]}
+            self._is_site = message.site
         data = protocol.encode(message)
         try:
             while data:
@@ -272,10 +278,16 @@ class ClientProcess:
         return OutOfMemory(f"{self.name}: out of memory ({how}): it needs more than {limit}. {FEWER_ROWS}")
 
     def _last_stderr_line(self) -> str:
+        """Scrubbed, with a colon before it. What a site's own code wrote may hold its users' values:
+        of that, the name of an exception only.
+        """
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        last = protocol.scrub(lines[-1], {"password": self._secret}) if lines else ""
+        last = protocol.scrub(lines[-1], self._secrets) if lines else ""
+        if self._is_site:
+            found = _EXCEPTION.match(last)
+            last = found[0] if found else ""
         return f": {printable.lines(last)}" if last else ""
 
 

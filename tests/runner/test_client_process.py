@@ -66,6 +66,33 @@ def test_a_client_that_ends_unasked_is_quoted_without_its_secret() -> None:
         client.expect(protocol.Ready, 10)
 
 
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        ("Cookie sessionid=abc123secret of ada@example.org", ""),
+        ("django.db.utils.DataError: ada@example.org abc123secret", ": django.db.utils.DataError"),
+        ("MemoryError", "out of memory"),
+    ],
+)
+def test_of_a_site_only_the_name_of_an_exception_is_quoted(said: str, quoted: str) -> None:
+    """Its code may log the headers of a request, or values of its users."""
+    code = f"import sys; input(); print({said!r}, file=sys.stderr); sys.exit(1)"
+    with script(code, "hunter2") as client:
+        client.send(protocol.Spec(site=True, page=protocol.Page("/", cookie="sessionid=abc123secret")))
+        with pytest.raises(ClientFailed) as failed:
+            client.expect(protocol.Ready, 10)
+    assert quoted in str(failed.value)
+    assert not any(part in str(failed.value) for part in ("abc123", "ada@", "Cookie"))
+
+
+def test_the_key_of_a_session_is_scrubbed() -> None:
+    code = "import sys; input(); sys.exit('Cookie: sessionid=abc123secret')"
+    with script(code) as client:
+        client.send(protocol.Spec(page=protocol.Page("/", cookie="sessionid=abc123secret")))
+        with pytest.raises(ClientFailed, match="Cookie: sessionid=<session>"):
+            client.expect(protocol.Ready, 10)
+
+
 def test_a_killed_client_is_told_apart() -> None:
     with (
         script("import os; os.kill(os.getpid(), 9)") as client,

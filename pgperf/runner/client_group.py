@@ -735,7 +735,7 @@ def spec(
         application_name=name,
         row_type=definition.row_type,
         transaction=definition.transaction,
-        statements=_statements(work),
+        statements=_statements(work, variant.layer),
         bulk=_bulk(work, definition.bulk_api),
         page=_page(work) if layers.requests_pages(variant.layer) else protocol.Page(),
         orm=work.orm,
@@ -753,7 +753,10 @@ def spec(
     )
 
 
-def _statements(work: WorkloadDefinition) -> list[protocol.Statement]:
+def _statements(work: WorkloadDefinition, layer: str) -> list[protocol.Statement]:
+    """Captured ones may be too many for a layer that does not send them to read."""
+    if work.statements and not layers.runs_statements(layer):
+        return []
     if work.bulk:
         return [sql_parameters.row_statement(work.bulk.sql, work.bulk.row)]
     return list(work.statements) or sql_parameters.statements(work.sql, work.args)

@@ -10,7 +10,7 @@ The site's values stay in this process's memory. Everything that is shown or sto
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -28,11 +28,14 @@ from pgperf.runner import authentication, client_group, client_process
 from pgperf.runner.capture import refused_writes
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.wire_proxy import RecordedOperation, WireProxy
+from pgperf.runner.memory import MIB
 
 _TIMEOUT_S = 60.0
 _WARM_UP = protocol.Slice(seq=1, lead_in_ops=20, lead_in_ns=0, count=1)
 _ONCE = protocol.Slice(seq=2, lead_in_ops=0, lead_in_ns=0, count=1)
 _MOST_STATEMENTS = 1000
+#: Of them in a client's order, beside which everything else has room.
+_MOST_BYTES = protocol.MAX_LINE_BYTES - 256 * 1024
 #: Statements with different texts of one operation that are explained.
 MOST_TEXTS = 50
 
@@ -200,17 +203,32 @@ def capture(definition: Definition, work: WorkloadDefinition, settings: CaptureS
     if refusal:
         return found(work, refusal=refusal, stopped=stopped, bound=False)
     if not extended:
-        statements, bound = merged(simple[-1], (), traced)
-        return found(replace(work, statements=statements), bound=bound)
+        return _replayed(found, work, *merged(simple[-1], (), traced))
     other, _ = _twice(definition, work, extended, settings)
     refusal = refusal_of(other, one_capture) or _counts_differ(simple[-1], other[-1])
     if not refusal:
         try:
-            statements, bound = merged(simple[-1], other[-1].executed, traced)
-            return found(replace(work, statements=statements), bound=bound)
+            return _replayed(found, work, *merged(simple[-1], other[-1].executed, traced))
         except InvalidDefinition as error:
             refusal = str(error)
     return found(work, refusal=refusal, bound=False)
+
+
+def _replayed(
+    found: Callable[..., Capture],
+    work: WorkloadDefinition,
+    statements: tuple[protocol.Statement, ...],
+    bound: bool,
+) -> Capture:
+    """The capture with the statements that the lower layers send, unless no client reads as much."""
+    size = len(protocol.encode(protocol.Spec(statements=list(statements))))
+    if size > _MOST_BYTES:
+        refusal = (
+            f"the statements of one operation take {size / MIB:.1f} MiB in a client's order;"
+            f" up to {_MOST_BYTES / MIB:.1f} MiB can be replayed"
+        )
+        return found(work, refusal=refusal, bound=False)
+    return found(replace(work, statements=statements), bound=bound)
 
 
 def _note(twice: Sequence[RecordedOperation]) -> str:

@@ -9,13 +9,13 @@ import pytest
 
 from pgperf.core import sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.protocol import SliceReply, Statement
+from pgperf.core.protocol import SliceReply, Spec, Statement, encode
 from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.capture.wire_proxy import RecordedOperation
-from pgperf.runner.client_group import process_environment
+from pgperf.runner.client_group import process_environment, spec
 from pgperf.runner.plan import make_plan
 
 #: Only so that the tests' own database is made; the books in it are the module's.
@@ -131,6 +131,25 @@ def test_each_mode_sends_its_own_messages(started_site: CaptureSettings, layer: 
         (executed,) = proxy.recorded().executed
     assert executed.simple == (mode == "simple")
     assert executed.params == (() if mode == "simple" else (b"a value",))
+
+
+def test_statements_that_no_client_can_read_leave_the_orm_to_be_measured(
+    site: CaptureSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line of a client's order holds 4 MiB, and the order of the ORM lacks what others send."""
+    work = of("books.authors_one_by_one")
+    found = captured(work, site)
+    assert found.refusal == ""
+    size = len(encode(Spec(statements=list(found.workload.statements))))
+    monkeypatch.setattr(module, "_MOST_BYTES", size - 1)
+    assert "MiB in a client's order" in captured(work, site).refusal
+    variants = make_plan(definition(found.workload)).variants
+    orders = {
+        each.layer: spec(definition(found.workload), each, Route("tcp", "h", 1, "d", "u", ""), "x", True, 0)
+        for each in variants
+    }
+    assert orders["django_orm"].statements == []
+    assert {len(each.statements) for name, each in orders.items() if name != "django_orm"} == {21}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,10 @@ _SESSIONS = ControlQuery(
     (PID, TEXT.or_null, TRUTH),
 )
 
+#: The ends of the titles of processes that no view lists: the log writer (logging_collector), the
+#: statistics collector up to version 14, and connections that still log in, which are of others.
+_UNLISTED = ("logger", "stats collector", "authentication")
+
 Ask = Callable[[ControlQuery], list[tuple[Any, ...]]]
 
 
@@ -56,17 +60,16 @@ def leaving(ask: Ask, applications: Collection[str], postmaster: int) -> set[int
     children = set(schedstat.children(postmaster))  # first: one that starts later is not of the slice
     rows = ask(_SESSIONS)
     unlisted = children - {pid for pid, _name, _busy in rows}
-    stays = {pid for pid in unlisted if _writes_the_log(pid)}
+    stays = {pid for pid in unlisted if _title(pid).endswith(_UNLISTED)}
     return unlisted - stays | {pid for pid, name, _busy in rows if name in applications}
 
 
-def _writes_the_log(pid: int) -> bool:
-    """Is it the server's log writer (logging_collector), which no view lists?"""
+def _title(pid: int) -> str:
+    """How the server names one of its processes; "" where it has ended."""
     try:
-        title = schedstat.read_text(f"/proc/{pid}/cmdline").replace("\0", " ")
+        return schedstat.read_text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
     except OSError:
-        return False
-    return title.split()[-1:] in (["logger"], ["syslogger"])
+        return ""
 
 
 def _named(ask: Ask, applications: Collection[str], only_busy: bool = False) -> Sequence[int]:
@@ -74,7 +77,26 @@ def _named(ask: Ask, applications: Collection[str], only_busy: bool = False) -> 
 
 
 def _remaining(pids: Iterable[int], deadline: float) -> int:
-    """Wait for the end of processes; how many are still there at the deadline."""
+    """Wait for the end of processes; how many are still there at the deadline. Where the kernel
+    reports no ends (before 5.3, or a container that forbids it), it asks again and again.
+    """
+    known = list(pids)
+    try:
+        return _awaited(known, deadline)
+    except OSError:
+        return _polled(lambda: [pid for pid in known if _runs(pid)], deadline)
+
+
+def _runs(pid: int) -> bool:
+    """Is it still at work? A dead process is listed until its parent has noticed."""
+    try:
+        return schedstat.read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _awaited(pids: Iterable[int], deadline: float) -> int:
+    """Raises OSError where the kernel does not report the ends of processes."""
     with ExitStack() as stack:
         running = select.poll()
         left = 0

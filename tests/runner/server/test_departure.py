@@ -1,5 +1,7 @@
 """The wait for the backends of a slice, with a real server."""
 
+import errno
+import os
 import select
 import subprocess
 from collections.abc import Callable, Iterator
@@ -79,12 +81,17 @@ def _runs(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     ("title", "waits"),
-    [("postgres: logger ", False), ("postgres: main: logger ", False), ("postgres: ", True)],
+    [
+        ("postgres: logger ", False),
+        ("postgres: main: logger ", False),
+        ("postgres: stats collector ", False),
+        ("postgres: ada shop 10.0.0.7(51234) authentication", False),
+        ("postgres: ", True),
+    ],
 )
-def test_the_servers_log_writer_is_not_waited_for(
+def test_processes_that_no_view_lists_are_not_waited_for(
     monitor: ControlConnection, postmaster: int, monkeypatch: pytest.MonkeyPatch, title: str, waits: bool
 ) -> None:
-    """pg_stat_activity lists each process of the server but this one."""
     with psutil.Popen([title], executable="/bin/cat", stdin=subprocess.PIPE) as process:
         children = [*schedstat.children(postmaster), process.pid]
         monkeypatch.setattr(schedstat, "children", lambda pid: children)
@@ -92,6 +99,23 @@ def test_the_servers_log_writer_is_not_waited_for(
             assert bool(departure.of_backends(monitor.all, [OURS], postmaster, SHORT_S)) is waits
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM])
+def test_where_the_kernel_reports_no_ends_it_asks_again(
+    monkeypatch: pytest.MonkeyPatch,
+    error: int,
+    routes: dict[str, Route],
+    monitor: ControlConnection,
+    postmaster: int,
+) -> None:
+    def refuse(pid: int) -> int:
+        raise OSError(error, "refused")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    with connected(routes["tcp"], OURS):
+        assert "1 of its backends" in departure.of_backends(monitor.all, [OURS], postmaster, SHORT_S)
+    assert departure.of_backends(monitor.all, [OURS], postmaster, LONG_S) == ""
 
 
 def test_a_poolers_connection_has_to_be_idle(routes: dict[str, Route], monitor: ControlConnection) -> None:

@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgperf.core.exceptions import ASKED_BUDGET, FEWER_ROWS, BudgetTooShort, PreflightRefused
+from pgperf.core.exceptions import (
+    ASKED_BUDGET,
+    FEWER_ROWS,
+    BudgetTooShort,
+    InvalidDefinition,
+    PreflightRefused,
+)
 from pgperf.core.layers import over_http
 from pgperf.core.limits import LEAST_BLOCKS
 from pgperf.core.records import Plan
@@ -117,19 +123,27 @@ def check_results(results: Mapping[str, ResultSize], client_bytes: int, workers:
 
 def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
     """The nearest smaller plans that fit, as text: one with fewer clients, workers or routes each."""
-    definition = plan.definition
     fewer: dict[str, Iterable[Any]] = {
         "clients": _fewer_clients(plan),
-        "workers": _halves(definition.workers),
+        "workers": _halves(plan.definition.workers),
         "routes": _fewer_routes(plan),
     }
     found = []
     for name, values in fewer.items():
         for value in values:
-            if fits(make_plan(replace(definition, **{name: value}), plan.skipped)):
+            smaller = _smaller(plan, name, value)
+            if smaller and fits(smaller):
                 found.append(f"{name} {', '.join(map(str, value)) if isinstance(value, tuple) else value}")
                 break
     return found
+
+
+def _smaller(plan: Plan, name: str, value: Any) -> Plan | None:
+    """The plan with another value; None where nothing is left that can run."""
+    try:
+        return make_plan(replace(plan.definition, **{name: value}), plan.skipped)
+    except InvalidDefinition:
+        return None
 
 
 def _fewer_clients(plan: Plan) -> Iterator[tuple[int, ...]]:

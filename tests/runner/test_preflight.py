@@ -9,7 +9,7 @@ from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
 from pgperf.core.exceptions import BudgetTooShort, PreflightRefused
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import Definition, Page, WorkloadDefinition
+from pgperf.core.records import Definition, LeftOut, Page, WorkloadDefinition
 from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan
 from tests.runner.builders import definition
@@ -262,6 +262,16 @@ def test_a_refusal_offers_half_the_clients_or_one_route() -> None:
         "clients 4",
         "routes socket",
     ]
+
+
+def test_a_smaller_plan_in_which_nothing_is_left_is_not_offered() -> None:
+    """The layers of the first route were left out, as for its TLS: it alone is no plan."""
+    asked = definition(layers=("psycopg",), routes=("here", "there"), clients=(40,))
+    left_out = [LeftOut(layer="psycopg", route="here", reason="TLS")]
+    plan = make_plan(asked, left_out)
+    with pytest.raises(PreflightRefused, match="choose fewer"):
+        preflight.check(plan, preflight.Headroom(60, 64 << 30), 0.25, 1800)
+    assert preflight.offers(plan, lambda smaller: False) == []
 
 
 def test_a_refusal_offers_no_plan_if_none_fits() -> None:

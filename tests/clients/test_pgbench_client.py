@@ -105,6 +105,14 @@ def test_a_connection_each_is_timed(client: Driven, spec: Spec, layer: str, work
     assert reply.window_ns * workers / reply.ops == pytest.approx(mean_ns, rel=0.5)
 
 
+def test_a_slice_holds_a_slow_operation_with_its_connection(client: Driven, spec: Spec) -> None:
+    """pgbench's shortest slice of a second would end with one transaction, and have no window."""
+    client.send(spec("SELECT pg_sleep(1.2)", connection_mode="per_operation"))
+    client.read(protocol.Ready)
+    reply, _ = measured(client, BY_TIME)
+    assert reply.ops >= 2
+
+
 def test_an_armed_slice_starts_at_its_time(client: Driven, spec: Spec) -> None:
     client.send(spec())
     client.read(protocol.Ready)

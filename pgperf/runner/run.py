@@ -382,6 +382,8 @@ class _RunGuard:
             raise RunCancelled("cancelled on request")
         self.load()
         if time.monotonic() > self._deadline:
+            if self.pace.blocks and not self._definition.is_fixed:
+                raise TimeIsUp("the run reached PGPERF['MAX_RUN_SECONDS'] in a later block")
             raise ClientFailed(f"the run took longer than {self._limit:.0f} s (PGPERF['MAX_RUN_SECONDS'])")
 
     def ending(self) -> dict[str, Any]:

@@ -3,10 +3,12 @@ way to fail.
 """
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import groupby
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -346,6 +348,21 @@ def test_a_block_that_hangs_after_the_budget_is_given_up_and_those_before_it_sta
     monkeypatch.setattr(Pace, "rounds", late)
     watcher = Watcher()
     outcome = run(definition(budget_s=600), watcher)
+    assert {block.block for block in watcher.blocks} == set(range(6))
+    assert outcome.environment["ending"]["reason"] == "budget"
+
+
+def test_a_run_with_a_budget_that_reaches_the_limit_of_all_runs_keeps_its_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit passes when the seventh block has begun."""
+    watcher, now = Watcher(), time.monotonic
+
+    def later() -> float:
+        return now() + (1e6 if sum("clients start" in text for text in watcher.said) > 6 else 0.0)
+
+    monkeypatch.setattr("pgperf.runner.run.time", SimpleNamespace(monotonic=later))
+    outcome = run(definition(budget_s=600), watcher, replace(MACHINE, max_run_seconds=600.0))
     assert {block.block for block in watcher.blocks} == set(range(6))
     assert outcome.environment["ending"]["reason"] == "budget"
 

@@ -147,7 +147,7 @@ class PgbenchOperation:
         return self._pgbench.run(self._script.text, arguments, None if request.count else time_s)
 
     def _time_s(self, request: protocol.Slice) -> int:
-        """As asked; but where the log tells the time from one end to the next, long enough for three."""
+        """As asked; where the log tells the time from one end to the next, long enough for three."""
         least_s = _LEAST_OPERATIONS * self._once_s if self._connects else 0.0
         return time_s(self._start.elapsed_s, max(least_s, (request.lead_in_ns + request.window_ns) / 1e9))
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
-from pgperf.admin.ordered_choices import OrderedChoiceField
+from pgperf.admin.ordered_choices import OrderedChoiceField, keep_order
 from pgperf.admin.ordered_rows import OrderedRowsField
 from pgperf.admin.route_boxes import RouteBoxes, RoutesOf
 from pgperf.core import limits
@@ -33,7 +33,8 @@ _RESTRICTED_MEANWHILE = _(
     " the box there."
 )
 _CLOSED = "closed"
-_RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,6})?")
+#: With the decimals of every float that is a rate.
+_RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,17})?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
 
 
@@ -78,7 +79,7 @@ class RatesField(WordsField):
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, list):
             return value
-        return ", ".join(_CLOSED if rate is None else f"{rate:.12g}" for rate in value)
+        return ", ".join(_CLOSED if rate is None else str(rate).removesuffix(".0") for rate in value)
 
     def to_python(self, value: Any) -> Any:
         words = super().to_python(value)
@@ -243,9 +244,7 @@ class BenchmarkForm(DefinitionForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         stored = self.original or self.instance
-        for name, field in self.fields.items():  # a page that only shows the benchmark has none
-            if isinstance(field, OrderedChoiceField):
-                field.stored = getattr(stored, name)
+        keep_order(self.fields, stored)
         if "workloads" in self.fields:
             rows = permissions.visible(Workload.objects.all(), self.user)
             self.fields["workloads"].queryset = rows  # type: ignore[attr-defined]

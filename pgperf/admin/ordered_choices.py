@@ -3,10 +3,11 @@
 A page has its boxes in an order of its own, and a browser sends them in that order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
+from django.db.models import Model
 
 
 def in_order(chosen: Iterable[str], stored: Sequence[str]) -> list[str]:
@@ -22,3 +23,10 @@ class OrderedChoiceField(forms.MultipleChoiceField):
 
     def to_python(self, value: Any) -> list[str]:
         return in_order(super().to_python(value), self.stored)
+
+
+def keep_order(fields: Mapping[str, forms.Field], row: Model) -> None:
+    """Let each of these fields keep the order that the row has."""
+    for name, field in fields.items():
+        if isinstance(field, OrderedChoiceField):
+            field.stored = getattr(row, name)

@@ -10,8 +10,12 @@ from django.contrib.auth.models import Group
 from django.forms.models import model_to_dict
 from django.test import Client
 from django.urls import reverse
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pgperf.admin.forms import RatesField
 from pgperf.core.layers import DJANGO_DRIVERS, LAYERS, ladder_on
+from pgperf.core.limits import RATE_HIGH, RATE_LOW
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Target
 from pgperf.reports.preview import preview
@@ -339,3 +343,9 @@ def test_without_boxes_routes_have_the_order_in_which_they_are_typed(
     data = form_data(admin_page.get(page)) | {"routes": "socket, tcp"}
     assert admin_page.post(page, data).status_code == 302
     assert Benchmark.objects.get(pk=reversed_lists.pk).routes == ["socket", "tcp"]
+
+
+@given(st.floats(RATE_LOW, RATE_HIGH))
+def test_the_form_reads_each_rate_as_it_shows_it(rate: float) -> None:
+    field = RatesField()
+    assert field.to_python(field.prepare_value([None, rate])) == [None, rate]

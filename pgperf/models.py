@@ -25,6 +25,10 @@ from pgperf.db import fields, validators
 from pgperf.db.limited_field import LimitedField, LimitedFloatField
 from pgperf.workloads import validation
 
+#: Characters of a variant's label with the longest value of each field. Two of them fit an index of
+#: MariaDB.
+_LABEL = 300
+
 
 def _restricted() -> "models.BooleanField[bool, bool]":
     return models.BooleanField(
@@ -689,7 +693,7 @@ class Run(models.Model):
     confirms = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, editable=False, related_name="confirmations"
     )
-    confirms_variant = models.CharField(max_length=200, blank=True, editable=False)
+    confirms_variant = models.CharField(max_length=_LABEL, blank=True, editable=False)
     intervention = models.CharField(max_length=30, blank=True, editable=False)
     #: The schedule that started it, null once that was deleted, and the time that was due.
     schedule = models.ForeignKey(
@@ -807,7 +811,7 @@ class VariantResult(models.Model):
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="variants", db_index=False)
     position = models.PositiveSmallIntegerField()
-    label = models.CharField(max_length=200)
+    label = models.CharField(max_length=_LABEL)
     workload = models.CharField(max_length=60)
     layer = models.CharField(max_length=30)
     mode = models.CharField(max_length=12)
@@ -916,8 +920,8 @@ class ChangePoint(models.Model):
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="changes", db_index=False)
-    label = models.CharField(max_length=200)
-    below = models.CharField(max_length=200, blank=True)  # the label of the layer below; empty: the time
+    label = models.CharField(max_length=_LABEL)
+    below = models.CharField(max_length=_LABEL, blank=True)  # the label of the layer below; empty: the time
     found_by = models.PositiveBigIntegerField()  # the number of the run whose end showed it
     before_us = models.FloatField()
     after_us = models.FloatField()
@@ -968,7 +972,7 @@ class Pause(models.Model):
 
     #: The same in every row: there is at most one.
     switch = models.BooleanField(default=True, unique=True, editable=False)
-    reason = models.CharField(_("reason"), max_length=200, blank=True, validators=[validators.plain_text])
+    reason = models.CharField(_("reason"), max_length=200, blank=True, validators=[validators.one_line])
     by = models.CharField(_("paused by"), max_length=150, editable=False)
     since = models.DateTimeField(_("since"), editable=False)
 

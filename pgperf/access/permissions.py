@@ -28,9 +28,24 @@ READ_STATEMENTS = (*MEASURE, MANAGE_TARGETS)
 SCOPED = (Database, Workload, Benchmark, Schedule, Run)
 
 
+def is_superuser(user: Any) -> bool:
+    """A site's own user model may have no superusers."""
+    return bool(getattr(user, "is_superuser", False))
+
+
+def has_all(user: Any, needed: Iterable[str]) -> bool:
+    """Django's admin needs `has_perm` of a user model only."""
+    return all(user.has_perm(permission) for permission in needed)
+
+
+def may_view(user: Any, model: type[Model]) -> bool:
+    """As Django's admin decides: who may change rows may view them."""
+    return any(user.has_perm(f"pgperf.{verb}_{model._meta.model_name}") for verb in ("view", "change"))
+
+
 def visible(rows: QuerySet[M], user: Any) -> QuerySet[M]:
     """The rows that the groups let the user see; all rows of other models."""
-    if user.is_superuser or rows.model not in SCOPED:
+    if is_superuser(user) or rows.model not in SCOPED:
         return rows
     groups = getattr(user, "groups", None)
     # Group ids are fetched first: users may live in another database.
@@ -58,7 +73,7 @@ def owner_refusal(schedule: Schedule) -> str:
     user = owner(schedule)
     if user is None:
         return "its owner was deleted"
-    if not any(user.has_perm(f"pgperf.{verb}_benchmark") for verb in ("view", "change")):
+    if not may_view(user, Benchmark):
         return "its owner may not start runs or view benchmarks any more"
     return _lost_permission(user, "its owner", (schedule.benchmark, schedule.database))
 
@@ -80,7 +95,7 @@ def _lost_permission(user: Any, who: str, rows: Iterable[Model | None]) -> str:
 
 
 def _has(user: Any, needed: Iterable[str]) -> bool:
-    return user is not None and user.is_active and user.has_perms(needed)
+    return user is not None and user.is_active and has_all(user, needed)
 
 
 def _hidden(user: Any, who: str, rows: Iterable[Model | None]) -> str:

@@ -89,7 +89,8 @@ class BenchmarkAdmin(DefinitionAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
-        return type(form.__name__, (form,), {"user": request.user})
+        original = self._original(request) if "_saveasnew" in request.POST else None
+        return type(form.__name__, (form,), {"user": request.user, "original": original})
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

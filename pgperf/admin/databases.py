@@ -99,7 +99,9 @@ class DatabaseAdmin(DefinitionAdmin):
         return super().get_queryset(request).prefetch_related("targets").annotate(enabled_targets=enabled)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Database | None = None) -> tuple[str, ...]:
-        return () if request.user.is_superuser else ("production", *super().get_readonly_fields(request, obj))
+        if permissions.is_superuser(request.user):
+            return ()
+        return ("production", *super().get_readonly_fields(request, obj))
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> LogEntry:
         """Record the client's address too: the change may decide where a password is sent."""

@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
+from pgperf.admin.ordered_choices import OrderedChoiceField, keep_order
 from pgperf.admin.ordered_rows import OrderedRowsField
 from pgperf.admin.route_boxes import RouteBoxes, RoutesOf
 from pgperf.core import limits
@@ -22,7 +23,7 @@ from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.db import client_environments, validators
 from pgperf.db.fields import own_worker
 from pgperf.db.restriction import UNTICKED_WITH_GROUPS
-from pgperf.models import Database, Target, Workload
+from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.reports.preview import missing_layers
 from pgperf.reports.run_json import live_workers
 
@@ -32,7 +33,8 @@ _RESTRICTED_MEANWHILE = _(
     " the box there."
 )
 _CLOSED = "closed"
-_RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,6})?")
+#: With the decimals of every float that is a rate.
+_RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,17})?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
 
 
@@ -77,7 +79,7 @@ class RatesField(WordsField):
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, list):
             return value
-        return ", ".join(_CLOSED if rate is None else f"{rate:.12g}" for rate in value)
+        return ", ".join(_CLOSED if rate is None else str(rate).removesuffix(".0") for rate in value)
 
     def to_python(self, value: Any) -> Any:
         words = super().to_python(value)
@@ -172,6 +174,8 @@ class BenchmarkForm(DefinitionForm):
 
     #: The user who saves it.
     user: Any = None
+    #: The benchmark whose lists keep their order; None: that of the instance.
+    original: Benchmark | None = None
 
     workloads = OrderedRowsField(
         Workload.objects.none(),
@@ -183,23 +187,23 @@ class BenchmarkForm(DefinitionForm):
         )
         % limits.MOST_WORKLOADS,
     )
-    layers = forms.MultipleChoiceField(
+    layers = OrderedChoiceField(
         label=_("Layers"),
         choices=_layer_choices,
         widget=forms.CheckboxSelectMultiple,
     )
-    modes = forms.MultipleChoiceField(
+    modes = OrderedChoiceField(
         label=_("Statement modes"),
         choices=[(mode, mode) for mode in MODES],
         widget=forms.CheckboxSelectMultiple,
     )
-    connection_modes = forms.MultipleChoiceField(
+    connection_modes = OrderedChoiceField(
         label=_("Connection modes"),
         choices=[(mode, mode.replace("_", " ")) for mode in CONNECTION_MODES],
         widget=forms.CheckboxSelectMultiple,
         help_text=_("A run leaves out the modes that a layer lacks; the page that starts it names them."),
     )
-    environments = forms.MultipleChoiceField(
+    environments = OrderedChoiceField(
         label=_("Environments"),
         choices=_environment_choices,
         widget=forms.CheckboxSelectMultiple,
@@ -239,6 +243,8 @@ class BenchmarkForm(DefinitionForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        stored = self.original or self.instance
+        keep_order(self.fields, stored)
         if "workloads" in self.fields:
             rows = permissions.visible(Workload.objects.all(), self.user)
             self.fields["workloads"].queryset = rows  # type: ignore[attr-defined]
@@ -252,7 +258,7 @@ class BenchmarkForm(DefinitionForm):
             if self._has_one_environment():
                 self.fields["environments"].widget = forms.MultipleHiddenInput()
         if "routes" in self.fields:
-            self.fields["routes"].widget = RouteBoxes(_routes(self.user))
+            self.fields["routes"].widget = RouteBoxes(_routes(self.user), stored.routes)
         if "rounds" in self.fields:  # its label says what the number is
             self.fields["rounds"].help_text = gettext("Timed slices of each variant in a block: %s.") % (
                 limits.ROUNDS.bounds

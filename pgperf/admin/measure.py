@@ -33,7 +33,7 @@ def measure_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
 
     403 without the permissions of MEASURE, and of the kind.
     """
-    if not request.user.has_perms(permissions.MEASURE):
+    if not permissions.has_all(request.user, permissions.MEASURE):
         raise PermissionDenied
     if request.method not in ("GET", "HEAD", "POST"):
         return HttpResponseNotAllowed(["GET", "POST"])

@@ -25,9 +25,13 @@ class PauseAdmin(StylesheetMixin, GroupScopedAdmin):
     readonly_fields = ("by", "since")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Every admin page asks for its list of models; only the pages of the pause query the row."""
+        """Every admin page asks for its list of models; only the pages of the pause query the row.
+
+        A form that was opened before another user's pause may be sent: `response_add` answers it.
+        """
         here = str(getattr(request.resolver_match, "url_name", "")).startswith("pgperf_pause_")
-        return super().has_add_permission(request) and not (here and state.pause())
+        offers = here and request.method != "POST"
+        return super().has_add_permission(request) and not (offers and state.pause())
 
     def has_change_permission(self, request: HttpRequest, obj: Pause | None = None) -> bool:
         return False

@@ -9,6 +9,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from pgperf.admin.ordered_choices import in_order
+
 
 @dataclass(frozen=True)
 class RoutesOf:
@@ -22,14 +24,17 @@ class RoutesOf:
 class RouteBoxes(forms.Widget):
     """Boxes and a text input of the same name; its value is one text. It needs no script.
 
+    Beside boxes the `stored` routes keep their order; without boxes it is the order as typed.
+
     A script (`benchmark_form.js`) shows the boxes of the chosen database only.
     """
 
     use_fieldset = True
 
-    def __init__(self, databases: Sequence[RoutesOf], attrs: Any = None) -> None:
+    def __init__(self, databases: Sequence[RoutesOf], stored: Sequence[str] = (), attrs: Any = None) -> None:
         super().__init__(attrs)
         self.databases = databases
+        self.stored = stored if databases else ()
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         words = str(value or "").replace(",", " ").split()
@@ -58,10 +63,10 @@ class RouteBoxes(forms.Widget):
             yield str(each.pk), each.name, _boxes(boxes)
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str | None:
-        """Each name once, in the order of the page."""
+        """Each name once."""
         found = data.getlist(name) if hasattr(data, "getlist") else [data.get(name)]
         words = ", ".join(each for each in found if each).replace(",", " ").split()
-        return ", ".join(dict.fromkeys(words))
+        return ", ".join(in_order(words, self.stored))
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
         return False

@@ -126,7 +126,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return (own or request.user.has_perm("pgperf.cancel_run")) and self.has_view_permission(request)
 
     def has_lift_restriction_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
+        return permissions.is_superuser(request.user)
 
     # Pages
 

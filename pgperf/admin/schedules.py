@@ -101,10 +101,10 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
     # Permissions
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return super().has_add_permission(request) and request.user.has_perm(permissions.START)
+        return super().has_add_permission(request) and _may_start(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
-        return super().has_change_permission(request, obj) and request.user.has_perm(permissions.START)
+        return super().has_change_permission(request, obj) and _may_start(request)
 
     # The form
 
@@ -176,3 +176,8 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
             '<a href="{}">{}</a> <span class="pgperf-badge {}">{}</span>',
             address, gettext("Run %d") % schedule.newest_run, status.value, status.label,
         )  # fmt: skip
+
+
+def _may_start(request: HttpRequest) -> bool:
+    """May the user, who becomes the owner, start what the schedule names? Each due time asks again."""
+    return request.user.has_perm(permissions.START) and permissions.may_view(request.user, Benchmark)

@@ -67,8 +67,8 @@ class StartForm(forms.Form):
 
 
 def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) -> HttpResponse:
-    """GET shows the preview; POST requests the run and redirects to it. 403 without
-    `pgperf.start_run`.
+    """GET shows the preview; POST requests the run and redirects to it, or with `update` to
+    the preview of its choices. 403 without `pgperf.start_run`.
     """
     if not (page.has_view_permission(request) and request.user.has_perm("pgperf.start_run")):
         raise PermissionDenied
@@ -80,6 +80,8 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
     again = _again(request, databases, form)
     if look.is_asked(request):
         look.ask(page, request)
+        return HttpResponseRedirect(again)
+    if "update" in request.POST:
         return HttpResponseRedirect(again)
     if request.method == "POST" and form.is_valid():
         run = _request_run(page, request, benchmark, form)

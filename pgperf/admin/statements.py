@@ -58,7 +58,7 @@ def ask_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
     permissions to measure and to manage targets.
     """
     user = request.user
-    if not (user.is_authenticated and user.has_perms(permissions.READ_STATEMENTS)):
+    if not (user.is_authenticated and permissions.has_all(user, permissions.READ_STATEMENTS)):
         raise PermissionDenied
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])

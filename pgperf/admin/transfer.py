@@ -136,10 +136,10 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
     # Restriction
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return () if request.user.is_superuser else ("restricted",)
+        return () if permissions.is_superuser(request.user) else ("restricted",)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        if change and not request.user.is_superuser and is_marked(obj):
+        if change and not permissions.is_superuser(request.user) and is_marked(obj):
             obj.restricted = True
         super().save_model(request, obj, form, change)
 
@@ -150,7 +150,7 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         super().save_related(request, form, formsets, change)
         row = form.instance
         original = self._original(request) if "_saveasnew" in request.POST else None
-        unticked = [original] if request.user.is_superuser else []
+        unticked = [original] if permissions.is_superuser(request.user) else []
         if any(mark not in (*unticked, *marked(row)) for mark in marked(original)):
             restrict(row)
         self._say_who_sees(request, row, opened=change and "restricted" in form.changed_data)

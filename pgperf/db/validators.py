@@ -25,8 +25,11 @@ _PLAIN = re.compile(r"\w[\w.@$+-]*")
 _SOCKET = re.compile(r"/[A-Za-z0-9_./+-]+")
 #: Directories in which every user may create a socket.
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NAME_BYTES, _SOCKET_BYTES = 63, 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,29}")
+#: Every slug that a target may have.
+_ROUTE = re.compile(r"[A-Za-z0-9_-]{1,30}")
 #: The sslmodes that check the server's certificate.
 VERIFYING = ("verify-ca", "verify-full")
 
@@ -40,6 +43,12 @@ def plain_text(value: str) -> None:
                 "not a connection string."
             )
         )
+
+
+def one_line(value: str) -> None:
+    """Words without control characters, which a terminal would obey."""
+    if _CONTROL.search(value):
+        raise ValidationError(_("Leave out line breaks and other control characters."))
 
 
 def credential_reference(value: str) -> None:
@@ -199,7 +208,7 @@ def name_list(value: Any) -> None:
 
 
 def _is_route(name: str) -> bool:
-    return delayed_routes.is_written_well(name) and bool(_NAME.fullmatch(delayed_routes.apart(name)[0]))
+    return delayed_routes.is_written_well(name) and bool(_ROUTE.fullmatch(delayed_routes.apart(name)[0]))
 
 
 def client_list(value: Any) -> None:

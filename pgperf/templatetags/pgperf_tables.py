@@ -40,4 +40,6 @@ def _parts(cell: Cell, context: Context) -> str:
     if not cell.notes and cell.offer is None:
         return ""
     page = {name: context.get(name) for name in ("run", "may_start", "csrf_token", "standalone")}
-    return render_to_string("pgperf/cell_parts.html", {**page, "cell": cell})
+    # The request names the admin site that links lead to.
+    request = getattr(context, "request", None)
+    return render_to_string("pgperf/cell_parts.html", {**page, "cell": cell}, request)

@@ -1,20 +1,28 @@
 """The form that adds a benchmark."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
+from django.forms.models import model_to_dict
 from django.test import Client
 from django.urls import reverse
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pgperf.admin.forms import RatesField
 from pgperf.core.layers import DJANGO_DRIVERS, LAYERS, ladder_on
+from pgperf.core.limits import RATE_HIGH, RATE_LOW
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Target
 from pgperf.reports.preview import preview
 from tests import factories
 from tests.admin.form_data import form_data
 from tests.admin.users import staff_client
+from tests.fuzz.browser import form
 
 ADD = "admin:pgperf_benchmark_add"
 
@@ -246,3 +254,98 @@ def test_what_has_a_default_is_folded(admin_page: Client) -> None:
         field for _title, options in fieldsets if "classes" not in options for field in options["fields"]
     ]
     assert open_fields == [("name", "title"), "workloads", "database", "routes"]
+
+
+#: A benchmark's lists, whose first items are the baselines of comparisons.
+LISTS = ("layers", "routes", "modes", "clients", "connection_modes", "environments", "rates", "load_hosts")
+
+
+def stored(benchmark: Benchmark) -> dict[str, Any]:
+    found = Benchmark.objects.get(pk=benchmark.pk)
+    return {**model_to_dict(found), "workloads": [row.name for row in found.workloads]}
+
+
+def save_unchanged(client: Client, benchmark: Benchmark, **more: str) -> None:
+    """Open the form and send back what a browser would send, in the order of the page, and `more`."""
+    page = reverse("admin:pgperf_benchmark_change", args=[benchmark.pk])
+    data = form(client.get(page).content.decode(), "routes")
+    answer = client.post(page, data | {name: [*data.get(name, []), new] for name, new in more.items()})
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+
+
+def databases_with_the_routes_of(benchmarks: Iterable[Benchmark]) -> None:
+    """Two, so that some routes have boxes twice and others in the line of other routes."""
+    factories.make_database()
+    other = Database.objects.create(name="other", dbname="app", credential="alias:default")
+    routes = {route for each in benchmarks for route in each.routes if "+" not in route}
+    for route in sorted(routes)[::2]:
+        Target.objects.create(database=other, route=route, host="127.0.0.1")
+
+
+def test_saving_a_catalog_benchmark_unchanged_changes_nothing(admin_page: Client) -> None:
+    benchmarks = list(Benchmark.objects.all())
+    assert len(benchmarks) > 5
+    databases_with_the_routes_of(benchmarks)
+    for benchmark in benchmarks:
+        before = stored(benchmark)
+        save_unchanged(admin_page, benchmark)
+        assert stored(benchmark) == before
+
+
+@pytest.fixture
+def reversed_lists(admin_page: Client, settings: Any) -> Benchmark:
+    """A benchmark with each list in another order than the page has its boxes in."""
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    database = factories.make_database()
+    return factories.make_benchmark(
+        layers=["django_orm", "psycopg", "libpq"],
+        routes=["tcp+1ms", "tcp", "pgbouncer", "socket"],
+        modes=["prepared", "simple"],
+        clients=[8, 1],
+        connection_modes=["per_operation", "persistent"],
+        environments=["old", "default"],
+        rates=[500.0, None],
+        load_hosts=[1, 0],
+        database=database,
+    )
+
+
+def test_saving_keeps_lists_in_their_order(admin_page: Client, reversed_lists: Benchmark) -> None:
+    before = stored(reversed_lists)
+    save_unchanged(admin_page, reversed_lists)
+    assert stored(reversed_lists) == before
+    assert LogEntry.objects.get().get_change_message() == "No fields changed."
+
+
+def test_a_copy_saved_as_new_has_the_order_of_its_original(
+    admin_page: Client, reversed_lists: Benchmark
+) -> None:
+    save_unchanged(admin_page, reversed_lists, _saveasnew="1", name="copy")
+    copy = Benchmark.objects.get(name="copy")
+    assert {name: getattr(copy, name) for name in LISTS} == {
+        name: getattr(reversed_lists, name) for name in LISTS
+    }
+
+
+def test_what_is_ticked_anew_comes_last(admin_page: Client, reversed_lists: Benchmark) -> None:
+    Benchmark.objects.update(routes=["tcp", "socket"], layers=["psycopg", "libpq"])
+    save_unchanged(admin_page, reversed_lists, routes="pgbouncer", layers="django_cursor")
+    found = Benchmark.objects.get(pk=reversed_lists.pk)
+    assert found.routes == ["tcp", "socket", "pgbouncer"]
+    assert found.layers == ["psycopg", "libpq", "django_cursor"]
+
+
+def test_without_boxes_routes_have_the_order_in_which_they_are_typed(
+    admin_page: Client, reversed_lists: Benchmark
+) -> None:
+    Target.objects.all().delete()
+    page = reverse("admin:pgperf_benchmark_change", args=[reversed_lists.pk])
+    data = form_data(admin_page.get(page)) | {"routes": "socket, tcp"}
+    assert admin_page.post(page, data).status_code == 302
+    assert Benchmark.objects.get(pk=reversed_lists.pk).routes == ["socket", "tcp"]
+
+
+@given(st.floats(RATE_LOW, RATE_HIGH))
+def test_the_form_reads_each_rate_as_it_shows_it(rate: float) -> None:
+    field = RatesField()
+    assert field.to_python(field.prepare_value([None, rate])) == [None, rate]

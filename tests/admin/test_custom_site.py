@@ -12,6 +12,7 @@ from django.urls import reverse
 
 import pgperf.admin
 from pgperf.admin import downloads, register
+from pgperf.analysis.verdict import Confirmation, MeasuredChange
 from pgperf.models import Run
 from pgperf.runs import pause
 from pgperf.runs.definitions import freeze
@@ -24,9 +25,16 @@ from tests.factories import label_to_test
 pytestmark = pytest.mark.urls("tests.admin.custom_site")
 
 
-def test_every_link_stays_in_the_custom_site(admin_page: Client, run: Run) -> None:
+@pytest.mark.parametrize(
+    "urls", ["tests.admin.custom_site", "tests.admin.two_sites", "tests.admin.site_without_pgperf"]
+)
+def test_every_link_stays_in_the_custom_site(admin_page: Client, run: Run, settings: Any, urls: str) -> None:
+    """Without a current app, names of URLs lead to the default site."""
     running = reverse("admin:pgperf_run_change", args=[factories.make_run(Run.Status.RUNNING).pk])
-    for address in ("/ops/", "/ops/pgperf/", running, *_addresses(run)):
+    addresses = ["/ops/", "/ops/pgperf/", running, *_addresses(run)]
+    _test_the_verdict_of(run)
+    settings.ROOT_URLCONF = urls
+    for address in addresses:
         assert address.startswith("/ops/")
         _check(admin_page.get(address), address)
 
@@ -63,6 +71,15 @@ def _label_to_test(run: Run) -> str:
     run.definition = freeze(run.benchmark, run.database).to_json()
     run.save()
     return label_to_test(run)
+
+
+def _test_the_verdict_of(run: Run) -> None:
+    """So that a cell of the run's page links to the run that tested it; another has a button."""
+    change = MeasuredChange(20.0, 11.0, 18.0, 9.0)
+    tested = Confirmation("lower_layer", "confirmed", None, change, factories.make_run().pk)
+    row = run.variants.filter(layer="libpq", control=0)[0]
+    row.verdict = factories.stored_verdict(certainty="confirmed", confirmation=tested)
+    row.save()
 
 
 def _check(response: Any, address: str) -> None:

@@ -1,5 +1,6 @@
 """The pages of schedules: who owns what they save, what they refuse, and what the list says."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from pgperf.models import Benchmark, Database, Run, Schedule
+from pgperf.runs import state
+from pgperf.schedules import start_due
 from tests import factories
 from tests.admin.conftest import VIEW
 from tests.admin.users import staff_client
@@ -67,6 +70,22 @@ def test_a_change_makes_it_the_users_own_and_is_logged(ada: Client) -> None:
     assert (schedule.owner, schedule.confirmed_name) == (User.objects.get(username="ada"), "")
     texts = [entry.get_change_message() for entry in LogEntry.objects.all()]
     assert any("Runs as ada instead of boss." in text for text in texts)
+
+
+@pytest.mark.parametrize("granted", [(), ("view_benchmark",), ("change_benchmark",), ("start_run",), VIEW])
+@pytest.mark.parametrize("starts", [(), ("start_run",)])
+def test_whoever_can_save_a_schedule_may_start_its_runs(
+    granted: tuple[str, ...], starts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state.broker, "send", lambda run_id, queue: None)
+    client = staff_client("eve", *SCHEDULES, *granted, *starts)
+    answer = client.post(reverse(ADD), filled())
+    assert answer.status_code in (302, 403)
+    moment = (timezone.now() - timedelta(minutes=5)).replace(second=0, microsecond=0)
+    Schedule.objects.update(due_at=moment, at=timezone.localtime(moment).time())
+    handled = start_due()
+    assert len(handled) == (answer.status_code == 302)
+    assert [each.reason for each in handled if each.outcome != Schedule.Outcome.STARTED] == []
 
 
 def test_switched_off_it_has_no_next_time(ada: Client) -> None:

@@ -53,6 +53,25 @@ def test_the_page_shows_the_preview(admin_page: Client, page: str, database: Dat
     assert "No worker is online" not in text
 
 
+def test_an_update_shows_the_preview_of_the_choices(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    other = factories.make_database("other")
+    answer = admin_page.post(page, form(other, update="1", confirm_name="typed"))
+    assert (answer.status_code, answer["Location"]) == (302, f"{page}?database={other.pk}&length=quick")
+    assert not Run.objects.exists()
+
+
+def test_enter_in_a_text_field_starts_the_run(admin_page: Client, page: str, database: Database) -> None:
+    """A browser presses the first button of the form, shown or hidden."""
+    factories.make_database("other")
+    text = admin_page.get(page).content.decode()
+    buttons = re.findall('<button type="submit"[^>]*>', text[text.index('id="pgperf-start"') :])
+    assert 'class="default"' in buttons[0]
+    assert any('name="update"' in button for button in buttons)
+    assert "formmethod" not in text
+
+
 def test_without_a_worker_the_page_shows_the_command(
     admin_page: Client, page: str, database: Database
 ) -> None:

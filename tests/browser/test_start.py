@@ -50,7 +50,7 @@ def test_selecting_another_database_updates_the_preview(page: Page) -> None:
     factories.make_database()
     live = factories.make_database("shop-live", production=True)
     page.goto(f"/admin/pgperf/benchmark/{benchmark.pk}/run/")
-    expect(page.locator("#pgperf-update")).to_be_hidden()
+    expect(page.locator("#pgperf-update")).to_have_count(0)
     page.get_by_label("Quick").check()
     page.get_by_label("Time budget").fill("150")
     page.select_option("[name=database]", str(live.pk))
@@ -60,6 +60,30 @@ def test_selecting_another_database_updates_the_preview(page: Page) -> None:
     page.get_by_role("button", name="Run benchmark").click()
     expect(page.get_by_text("Type the database name exactly")).to_be_visible()
     assert not Run.objects.exists()
+
+
+def test_enter_in_a_text_field_sends_what_was_typed_by_post(page: Page) -> None:
+    factories.make_worker()
+    benchmark = factories.make_benchmark()
+    factories.make_database()
+    live = factories.make_database("shop-live", production=True)
+    for name in ("budget_s", "confirm_name"):
+        page.goto(f"/admin/pgperf/benchmark/{benchmark.pk}/run/?database={live.pk}")
+        field = page.locator(f"[name={name}]")
+        field.fill("7")
+        with page.expect_navigation():
+            field.press("Enter")
+        assert "csrfmiddlewaretoken" not in page.url
+        expect(page.locator(".errornote")).to_be_visible()
+        expect(field).to_have_value("7")
+
+
+def test_without_a_database_the_page_has_no_script_error(page: Page) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"/admin/pgperf/benchmark/{factories.make_benchmark().pk}/run/")
+    expect(page.get_by_text("There is no database to run on.")).to_be_visible()
+    assert errors == []
 
 
 def test_one_click_runs_a_benchmark(

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import connections
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pgperf.core.delayed_routes import lengthened
 from pgperf.db import validators
 from pgperf.models import Database, Target
 
@@ -235,3 +238,15 @@ def test_a_database_refuses_it_at_its_field(field: str, value: str) -> None:
 def test_a_credential_is_a_reference(value: str) -> None:
     with pytest.raises(ValidationError):
         Database._meta.get_field("credential").clean(value, None)
+
+
+@given(st.text("abzABZ019_-", min_size=1, max_size=30))
+def test_every_route_of_a_target_may_be_in_a_benchmark(route: str) -> None:
+    Target(route=route).clean_fields(exclude={each.name for each in Target._meta.fields} - {"route"})
+    validators.name_list([route, lengthened(route, 1.0)])
+
+
+@pytest.mark.parametrize("value", ["two\nlines", "\x1b[2J", "bell\x07", "\x85"])
+def test_a_line_has_no_control_characters(value: str) -> None:
+    with pytest.raises(ValidationError):
+        validators.one_line(value)

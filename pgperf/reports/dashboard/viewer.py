@@ -42,7 +42,7 @@ class Viewer:
     @property
     def may_measure(self) -> bool:
         """May the user measure a query that is no workload yet?"""
-        return self.sees(Benchmark) and bool(self.user.has_perms(permissions.MEASURE))
+        return self.sees(Benchmark) and permissions.has_all(self.user, permissions.MEASURE)
 
     def rows(self, model: type[M]) -> QuerySet[M]:
         """The rows that the user sees; none where the list of the model is hidden."""

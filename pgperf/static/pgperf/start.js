@@ -2,11 +2,12 @@
 "use strict";
 (function () {
     const form = document.getElementById("pgperf-start");
+    if (!form) return; // there is no database
     const database = form.querySelector("[name=database]");
     const update = document.getElementById("pgperf-update");
 
     if (update && database.tagName === "SELECT") {
-        update.hidden = true;
+        update.remove();
         database.addEventListener("change", () => {
             const chosen = form.querySelector("[name=length]:checked");
             const query = new URLSearchParams({database: database.value, length: chosen ? chosen.value : "full"});

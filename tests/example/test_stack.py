@@ -275,10 +275,12 @@ def test_data_and_passwords_are_kept_until_removal(tmp_path: Path) -> None:
     first = Stack(tmp_path / "own", parts=["postgres"])
     with first, psycopg.connect(first.env["PGPERF_DSN_TCP"]) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
-    second = Stack(tmp_path / "own", parts=["postgres"], keep=False)
+    second = Stack(tmp_path / "own", parts=["postgres"])
     with second:
         assert second.env["PGPERF_DB_PASSWORD"] == first.env["PGPERF_DB_PASSWORD"]
         assert one(second.env["PGPERF_DSN_SOCKET"], "SELECT answer FROM kept") == 42
+    with Stack(tmp_path / "own", parts=["postgres"], keep=False):
+        pass
     assert not second.place.servers.exists()
     assert not second.place.own.exists()
 

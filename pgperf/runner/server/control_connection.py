@@ -5,7 +5,7 @@ They go through a client process, so its deadlines and its secrecy apply.
 
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -16,6 +16,7 @@ from pgperf.core.records import Route
 from pgperf.install import launch
 from pgperf.runner import authentication
 from pgperf.runner.client_process import ClientProcess, login
+from pgperf.runner.cpu import schedstat
 
 _TIMEOUT_S = 30.0
 #: Enough for the longest answer that the protocol passes on.
@@ -53,6 +54,13 @@ class ControlConnection:
             memory_bytes=_MEMORY_BYTES,
         )
         self._unread = 0  # answers still to come, of interrupted waits too
+        self._backend = 0
+
+    def pids(self) -> Iterator[int]:
+        """Its client, and its backend where that is on this machine."""
+        yield self._client.pid
+        if schedstat.backend_is_here(self._backend):
+            yield self._backend
 
     def query(self, sql: str, timeout_s: float = _TIMEOUT_S) -> list[list[str | None]]:
         """Run one statement in its own transaction and return its rows, every value as text."""
@@ -114,7 +122,7 @@ class ControlConnection:
         try:
             authentication.check(self._route, self._spec.application_name)
             self._client.send(self._spec)
-            self._client.expect(protocol.Ready, _TIMEOUT_S)
+            self._backend = self._client.expect(protocol.Ready, _TIMEOUT_S).backend_pid
         except BaseException:
             self._client.kill()
             raise

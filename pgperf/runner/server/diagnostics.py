@@ -8,9 +8,10 @@ the variant's own clients can fail the run.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -140,6 +141,10 @@ class DiagnosticConnections:
                 raise ClientFailed(found)
             self._statements = found
         return self._statements
+
+    def pids(self) -> Iterator[int]:
+        """The processes that work for its connections on this machine."""
+        return chain.from_iterable(opened.pids() for opened in self._open.values())
 
     def _close(self, source: str) -> None:
         opened = self._open.pop(source, None)
@@ -344,8 +349,10 @@ class _DiagnosticSlice:
         }
 
     def _ours(self) -> set[int]:
-        """The processes without a role that work for the run: this one, and the relay."""
-        return {os.getpid(), self._group.relay_pid or 0}
+        """The processes without a role that work for the run: this one, the relay, and those that
+        query the server meanwhile.
+        """
+        return {os.getpid(), self._group.relay_pid or 0, *self._connections.pids()}
 
     def _all_notes(self, found: Mapping[str, Any]) -> dict[str, str]:
         """The reason for each missing part."""

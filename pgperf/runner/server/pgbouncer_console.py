@@ -1,5 +1,6 @@
 """PgBouncer's console: the totals of its statistics, and the state of its pools."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,10 @@ class PgBouncerConsole:
         self._connection = ControlConnection(
             replace(route, dbname=DATABASE, options=""), application_name, first="SHOW VERSION"
         )
+
+    def pids(self) -> Iterator[int]:
+        """Those of its connection: its client."""
+        return self._connection.pids()
 
     def totals(self) -> dict[str, int]:
         """The totals of the route's database since PgBouncer started, by name without `total_`; µs

@@ -24,9 +24,15 @@ from pgperf.runner.preflight import estimate
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server import pg_stat_activity
 from pgperf.runner.server.control_connection import ControlConnection
-from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult, ended_ns
+from pgperf.runner.server.diagnostics import (
+    DiagnosticConnections,
+    DiagnosticResult,
+    _DiagnosticSlice,
+    ended_ns,
+)
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
+from tests.core.builders import variant
 from tests.runner.builders import definition
 from tests.runner.forked_clients import control_connections
 
@@ -349,6 +355,17 @@ def test_a_failed_source_is_not_queried_again(routes: dict[str, Route]) -> None:
         assert instruments.statements().track == "none"
         assert instruments.ask("pooler", lambda: {"another pooler": 1}["total_query_count"]) is None
         assert instruments.notes["pooler"] == "pooler: this version of pgperf does not know its answer"
+
+
+def test_what_pgperf_itself_asks_disturbs_no_slice(routes: dict[str, Route]) -> None:
+    """Neither the clients of its queries nor their backends are other programs."""
+    with DiagnosticConnections(routes, "pgperf-t") as instruments:
+        backend = int(instruments.activity().query("SELECT pg_backend_pid()")[0][0] or 0)
+        instruments.console(routes["pgbouncer"]).pool()
+        group = ClientGroup(variant(), "pgperf-t-0")
+        own = _DiagnosticSlice(instruments, group, routes["tcp"])._ours()
+    clients = own - {os.getpid(), backend, 0}
+    assert (backend in own, len(clients)) == (True, 2)
 
 
 def test_polls_report_the_states_of_backends(routes: dict[str, Route]) -> None:

@@ -43,6 +43,9 @@ from pgperf.reports.several_runs import LEAST, MOST
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runs import state as run_state
 
+#: Runs in one exported file: each has results of some hundred rows.
+_MOST_EXPORTED = 500
+
 
 class RunChangeList(ChangeList):
     """Loads runs without their results, which may be large."""
@@ -275,15 +278,15 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return HttpResponseRedirect(pages.url(self, "pgperf_run_comparison") + several.link(runs))
 
     @admin.action(description=_("Export the variants as CSV"), permissions=["export"])
-    def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+    def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._tables(request, "variants.csv", queryset)
 
     @admin.action(description=_("Export the variants as XLSX"), permissions=["export"])
-    def export_variants_xlsx(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+    def export_variants_xlsx(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._tables(request, "variants.xlsx", queryset)
 
     @admin.action(description=_("Export the comparisons as CSV"), permissions=["export"])
-    def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+    def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._tables(request, "comparisons.csv", queryset)
 
     @admin.action(description=_("Lift the restriction"), permissions=["lift_restriction"])
@@ -299,7 +302,12 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         )
         self.message_user(request, text % len(chosen), messages.SUCCESS)
 
-    def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse:
+    def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse | None:
+        """The file of all these runs; a message and no file for too many."""
+        if queryset.count() > _MOST_EXPORTED:
+            text = gettext("One file has at most %d runs: filter the list, or select fewer.")
+            self.message_user(request, text % _MOST_EXPORTED, messages.WARNING)
+            return None
         named = queryset.prefetch_related(None).only("benchmark_name")
         audit.log_all_changed(request, named, f"Exported {name}.")
         return downloads.tables(name, "runs", queryset)

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
-from pgperf.admin import pages
+from pgperf.admin import pages, runs
 from pgperf.models import Run, VariantResult
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
@@ -212,6 +212,18 @@ def test_the_list_exports_several_runs(admin_page: Client, run: Run, action: str
     if action == "export_variants_csv":
         rows = list(csv.DictReader(io.StringIO(response.content.decode())))
         assert {row["run_id"] for row in rows} == {str(run.pk), str(other.pk)}
+
+
+@pytest.mark.parametrize("action", ["export_variants_csv", "export_variants_xlsx", "export_comparisons_csv"])
+def test_the_list_exports_no_more_runs_than_a_file_may_have(
+    admin_page: Client, run: Run, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    monkeypatch.setattr(runs, "_MOST_EXPORTED", 1)
+    factories.make_results(factories.make_run())
+    data = {"action": action, "_selected_action": [run.pk], "select_across": "1"}
+    response = admin_page.post(reverse("admin:pgperf_run_changelist"), data, follow=True)
+    assert "One file has at most 1 runs" in response.content.decode()
+    assert not LogEntry.objects.exists()
 
 
 def test_the_run_page_uses_a_constant_number_of_queries(

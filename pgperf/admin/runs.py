@@ -29,6 +29,7 @@ from pgperf.access import permissions
 from pgperf.admin import audit, compare, downloads, pages, several
 from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.confirm import confirm_view
+from pgperf.admin.consequences import deletion_counts
 from pgperf.admin.run_notes import RunNotesAdmin
 from pgperf.core.exceptions import PgperfError, asked_budget_s
 from pgperf.models import Benchmark, Run
@@ -119,6 +120,13 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return super().has_delete_permission(request, obj) and (
             obj is None or obj.status not in run_state.ACTIVE
         )
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the runs and count their rows. Django would read all results with their run."""
+        runs = list(objs.only("benchmark_name", "status") if isinstance(objs, QuerySet) else objs)
+        shown = [format_html('<a href="{}">{}</a>', self._address(run), run) for run in runs]
+        may = all(self.has_delete_permission(request, run) for run in runs)
+        return shown, deletion_counts(runs), set() if may else {self.opts.verbose_name}, []
 
     def has_export_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.export_run") and self.has_view_permission(request)
@@ -311,6 +319,9 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         named = queryset.prefetch_related(None).only("benchmark_name")
         audit.log_all_changed(request, named, f"Exported {name}.")
         return downloads.tables(name, "runs", queryset)
+
+    def _address(self, run: Run) -> str:
+        return pages.url(self, "pgperf_run_change", run.pk)
 
     def _run(self, request: HttpRequest, run_id: int) -> Run:
         """The run, if the user may see it. Raises PermissionDenied before it looks the run up."""

@@ -1,11 +1,11 @@
 """What a deletion leaves behind, and who may see it then: the delete pages name it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group
-from django.db.models import Model, Q, QuerySet
+from django.db.models import CASCADE, Model, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from pgperf.access import permissions
@@ -43,6 +43,16 @@ def of_deletion(rows: Iterable[Model], user: Any) -> list[Consequence]:
         if isinstance(row, Database | Benchmark):
             found += _runs(row, user)
     return found
+
+
+def deletion_counts(runs: Sequence[Run]) -> dict[Any, int]:
+    """How many rows are deleted with the runs, by the plural name of their model."""
+    found = {Run._meta.verbose_name_plural: len(runs)}
+    for relation in Run._meta.related_objects:
+        if relation.on_delete is CASCADE:
+            rows = relation.related_model._default_manager.filter(**{f"{relation.field.name}__in": runs})
+            found[relation.related_model._meta.verbose_name_plural] = rows.count()
+    return {name: count for name, count in found.items() if count}
 
 
 def _benchmarks(database: Database, user: Any) -> list[Consequence]:

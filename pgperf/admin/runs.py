@@ -29,6 +29,7 @@ from pgperf.access import permissions
 from pgperf.admin import audit, compare, downloads, pages, several
 from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.confirm import confirm_view
+from pgperf.admin.consequences import deletion_counts
 from pgperf.admin.run_notes import RunNotesAdmin
 from pgperf.core.exceptions import PgperfError, asked_budget_s
 from pgperf.models import Benchmark, Run
@@ -42,6 +43,9 @@ from pgperf.reports.run_page import Result, result
 from pgperf.reports.several_runs import LEAST, MOST
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runs import state as run_state
+
+#: Runs in one exported file: each has results of some hundred rows.
+_MOST_EXPORTED = 500
 
 
 class RunChangeList(ChangeList):
@@ -116,6 +120,13 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return super().has_delete_permission(request, obj) and (
             obj is None or obj.status not in run_state.ACTIVE
         )
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the runs and count their rows. Django would read all results with their run."""
+        runs = list(objs.only("benchmark_name", "status") if isinstance(objs, QuerySet) else objs)
+        shown = [format_html('<a href="{}">{}</a>', self._address(run), run) for run in runs]
+        may = all(self.has_delete_permission(request, run) for run in runs)
+        return shown, deletion_counts(runs), set() if may else {self.opts.verbose_name}, []
 
     def has_export_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.export_run") and self.has_view_permission(request)
@@ -275,15 +286,15 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return HttpResponseRedirect(pages.url(self, "pgperf_run_comparison") + several.link(runs))
 
     @admin.action(description=_("Export the variants as CSV"), permissions=["export"])
-    def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+    def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._tables(request, "variants.csv", queryset)
 
     @admin.action(description=_("Export the variants as XLSX"), permissions=["export"])
-    def export_variants_xlsx(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+    def export_variants_xlsx(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._tables(request, "variants.xlsx", queryset)
 
     @admin.action(description=_("Export the comparisons as CSV"), permissions=["export"])
-    def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+    def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._tables(request, "comparisons.csv", queryset)
 
     @admin.action(description=_("Lift the restriction"), permissions=["lift_restriction"])
@@ -299,10 +310,18 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         )
         self.message_user(request, text % len(chosen), messages.SUCCESS)
 
-    def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse:
+    def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse | None:
+        """The file of all these runs; a message and no file for too many."""
+        if queryset.count() > _MOST_EXPORTED:
+            text = gettext("One file has at most %d runs: filter the list, or select fewer.")
+            self.message_user(request, text % _MOST_EXPORTED, messages.WARNING)
+            return None
         named = queryset.prefetch_related(None).only("benchmark_name")
         audit.log_all_changed(request, named, f"Exported {name}.")
         return downloads.tables(name, "runs", queryset)
+
+    def _address(self, run: Run) -> str:
+        return pages.url(self, "pgperf_run_change", run.pk)
 
     def _run(self, request: HttpRequest, run_id: int) -> Run:
         """The run, if the user may see it. Raises PermissionDenied before it looks the run up."""

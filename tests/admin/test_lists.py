@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from pgperf.models import Benchmark, Run, Worker
 from tests import factories
+from tests.admin.users import staff_client
 
 
 def text(client: Client, name: str, *args: int) -> str:
@@ -159,3 +160,11 @@ def test_a_wrong_benchmark_shows_the_error_at_its_field(
     status, page = post_benchmark(admin_page, factories.make_benchmark(), **changed)
     assert status == 200
     assert message in page
+
+
+@pytest.mark.parametrize("more", [(), ("view_target",), ("change_target",)])
+def test_a_search_finds_addresses_for_those_who_may_see_them(db: None, more: tuple[str, ...]) -> None:
+    factories.make_database().targets.update(host="10.1.2.3")
+    client = staff_client("ada", "view_database", *more)
+    page = client.get(reverse("admin:pgperf_database_changelist"), {"q": "10.1.2"})
+    assert page.context["cl"].result_count == bool(more)

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -14,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
-from pgperf.admin import pages
+from pgperf.admin import pages, runs
 from pgperf.models import Run, VariantResult
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
@@ -212,6 +214,49 @@ def test_the_list_exports_several_runs(admin_page: Client, run: Run, action: str
     if action == "export_variants_csv":
         rows = list(csv.DictReader(io.StringIO(response.content.decode())))
         assert {row["run_id"] for row in rows} == {str(run.pk), str(other.pk)}
+
+
+@pytest.mark.parametrize("action", ["export_variants_csv", "export_variants_xlsx", "export_comparisons_csv"])
+def test_the_list_exports_no_more_runs_than_a_file_may_have(
+    admin_page: Client, run: Run, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    monkeypatch.setattr(runs, "_MOST_EXPORTED", 1)
+    factories.make_results(factories.make_run())
+    data = {"action": action, "_selected_action": [run.pk], "select_across": "1"}
+    response = admin_page.post(reverse("admin:pgperf_run_changelist"), data, follow=True)
+    assert "One file has at most 1 runs" in response.content.decode()
+    assert not LogEntry.objects.exists()
+
+
+def queries_of(client: Client, method: str, address: str, data: Any = None) -> list[str]:
+    with CaptureQueriesContext(connection) as captured:
+        answer = getattr(client, method)(address, data)
+    assert answer.status_code == 200
+    return [query["sql"] for query in captured]
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_the_pages_that_delete_runs_count_results_and_read_none(admin_page: Client, method: str) -> None:
+    """By the run's own button, and by the action of the list."""
+    small = factories.make_results(factories.make_run(), routes=("socket",), layers=("libpq", "django_orm"))
+    large = factories.make_blocks(factories.make_results(factories.make_run()))
+    found = []
+    for run in (small, large):
+        data = {"action": "delete_selected", "_selected_action": [run.pk]}
+        address = page(run, "delete") if method == "get" else reverse("admin:pgperf_run_changelist")
+        found.append(queries_of(admin_page, method, address, data if method == "post" else None))
+    assert len(found[0]) == len(found[1])
+    results = [sql for sql in found[1] if re.search('FROM "pgperf_(comparison|block)result"', sql)]
+    assert results
+    assert all(sql.startswith("SELECT COUNT(*)") for sql in results)
+
+
+def test_the_page_that_deletes_a_run_says_what_goes_with_it(admin_page: Client, run: Run) -> None:
+    shown = admin_page.get(page(run, "delete")).content.decode()
+    assert f'<a href="{page(run)}">{run}</a>' in shown
+    assert f"Variant results: {run.variants.count()}" in shown
+    assert admin_page.post(page(run, "delete"), {"post": "yes"}).status_code == 302
+    assert not Run.objects.exists()
 
 
 def test_the_run_page_uses_a_constant_number_of_queries(

@@ -249,7 +249,7 @@ class ClientProcess:
             return self._out_of_memory(how)
         if code == -signal.SIGKILL:
             return self._killed(how)
-        return ClientFailed(f"{self.name}: ended unexpectedly ({how}){last}")
+        return ClientFailed(f"{self.name}: ended unexpectedly ({how}){self._quoted(last)}")
 
     def _killed(self, how: str) -> ClientFailed:
         if oom_kills() > self._oom_kills:
@@ -278,17 +278,20 @@ class ClientProcess:
         return OutOfMemory(f"{self.name}: out of memory ({how}): it needs more than {limit}. {FEWER_ROWS}")
 
     def _last_stderr_line(self) -> str:
-        """Scrubbed, with a colon before it. What a site's own code wrote may hold its users' values:
-        of that, the name of an exception only.
-        """
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        last = protocol.scrub(lines[-1], self._secrets) if lines else ""
+        return lines[-1] if lines else ""
+
+    def _quoted(self, line: str) -> str:
+        """A line of stderr without secrets, with a colon before it. What a site's own code wrote may
+        hold its users' values: of that, the name of an exception only.
+        """
         if self._is_site:
-            found = _EXCEPTION.match(last)
-            last = found[0] if found else ""
-        return f": {printable.lines(last)}" if last else ""
+            found = _EXCEPTION.match(line)
+            line = found[0] if found else ""
+        said = printable.lines(protocol.scrub(line, self._secrets))
+        return f": {said}" if said else ""
 
 
 def login(route: Route) -> dict[str, Any]:

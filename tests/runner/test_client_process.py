@@ -72,6 +72,7 @@ def test_a_client_that_ends_unasked_is_quoted_without_its_secret() -> None:
         ("Cookie sessionid=abc123secret of ada@example.org", ""),
         ("django.db.utils.DataError: ada@example.org abc123secret", ": django.db.utils.DataError"),
         ("MemoryError", "out of memory"),
+        ("terminate called for ada@example.org: std::bad_alloc", "out of memory"),
     ],
 )
 def test_of_a_site_only_the_name_of_an_exception_is_quoted(said: str, quoted: str) -> None:

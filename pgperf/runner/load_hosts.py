@@ -157,7 +157,12 @@ class HostedGroup(ClientGroup):
 
     def spacing_ns(self) -> int:
         """The time that a slice may take beyond its window."""
-        return self.hosted.collect_ns + round(_LATE_OPS * self.op_s * 1e9)
+        return self.hosted.collect_ns + self.late_ns
+
+    @property
+    def late_ns(self) -> int:
+        """The time in which operations end that are under way when a window closes."""
+        return round(_LATE_OPS * self.op_s * 1e9)
 
 
 @dataclass
@@ -337,9 +342,12 @@ def _ordered(
 ) -> list[Measured]:
     timed = scheduled(turns, time.monotonic_ns() + cohort.lead_ns)
     cohort.hosts.order([(_hosted(turn).at, turn.request) for turn in timed])
-    accounts = [_accounted(turn, host) for turn in timed]
-    results = cohort.hosts.results(_closes_ns(timed[-1]))
-    still_there = departed(timed[-1].group)
+    last = timed[-1]
+    accounts = [_accounted(turn, host) for turn in timed] if _joins(last) else []
+    accounting = None if accounts else _opened(last, host)
+    results = cohort.hosts.results(_closes_ns(last))
+    still_there = departed(last.group)
+    accounts = accounts or [Account(closed(last.group, accounting), time.monotonic_ns())]
     by_turn = [_of_slice(results, at) for at in range(len(timed))]
     cohort.hosts.note_skew(
         [skew_ns(turn.request, slices) for turn, slices in zip(timed, by_turn, strict=True)]
@@ -373,12 +381,24 @@ def _closes_ns(turn: Turn) -> int:
     return request.start_ns + request.lead_in_ns + request.window_ns
 
 
-def _accounted(turn: Turn, host: Host | None) -> SliceAccount | None:
-    """The account of this machine over a slice, which ends at a known time."""
+class Account(NamedTuple):
+    """What this machine counted over a slice, until `ended_ns`."""
+
+    counted: SliceAccount | None
+    ended_ns: int
+
+
+def _accounted(turn: Turn, host: Host | None) -> Account:
+    """The account over a slice that ends at a known time, with the operations under way then."""
+    accounting, ends_ns = _opened(turn, host), _closes_ns(turn) + _hosted(turn).late_ns
+    sleep_until(ends_ns)
+    return Account(closed(turn.group, accounting), ends_ns)
+
+
+def _opened(turn: Turn, host: Host | None) -> SliceAccounting | None:
+    """The account of a slice, from just before its start."""
     sleep_until(turn.request.start_ns - _READ_NS)
-    accounting = SliceAccounting(host, turn.group.processes()) if host else None
-    sleep_until(_closes_ns(turn))
-    return closed(turn.group, accounting)
+    return SliceAccounting(host, turn.group.processes()) if host else None
 
 
 def sleep_until(moment_ns: int) -> None:
@@ -393,7 +413,7 @@ def sleep_until(moment_ns: int) -> None:
 def _measured(
     hosts: LoadHosts,
     turn: Turn,
-    account: SliceAccount | None,
+    account: Account,
     slices: Sequence[HostSlice],
     round_: int,
     still_there: str,
@@ -401,15 +421,15 @@ def _measured(
     group, request = turn.group, turn.request
     recorded = joined(group.variant, [each.recorded for each in slices])
     place = SlicePlace(round_, turn.position, request.start_ns - _READ_NS)
-    record, window = slice_record(group, request, recorded, place, account, still_there)
+    record, window = slice_record(group, request, recorded, place, account.counted, still_there)
     taking_part = hosts.machines[: len(slices)]
     together = cpu_together(record, slices, taking_part, hosts.own_machine)
-    here = account if hosts.own_machine not in taking_part and group.server_pids else None
+    here = account.counted if hosts.own_machine not in taking_part and group.server_pids else None
     return Measured(
         turn,
         replace(record, **together),
         window,
-        _closes_ns(turn),
+        account.ended_ns,
         server_slice(here, record),
         [each.cpu for each in slices],
     )

@@ -4,6 +4,7 @@ import pytest
 
 from example.stack.part import Part
 from pgperf.models import Database, LoadShare, Run
+from pgperf.runner import slice_length
 from pgperf.runner.rate_search import RateSearch
 from pgperf.runs import store
 from pgperf.worker import execution
@@ -60,6 +61,23 @@ def test_one_client_on_one_load_host(load_hosts: dict[str, Part], database: Data
         assert row.record.diagnostics
         assert "no session of this variant" not in str(row.record.diagnostics.notes)
         assert row.record.cpu_us_per_op.server
+
+
+def test_the_servers_time_is_known_of_slices_by_count(
+    load_hosts: dict[str, Part], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows when such a slice ends before its clients have said so."""
+    monkeypatch.setattr(slice_length, "WINDOW_MAX_NS", 1_000_000)  # so that operations are too slow for it
+    run = execution.perform(ask(database, clients=[1], load_hosts=[0, 1], slice_ms=0).pk, "owner@here")
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    pieces = [piece for block in store.load_blocks(run) for piece in block.slices]
+    assert len({piece.window_ns for piece in pieces}) > 1
+    own, hosted = (
+        row.record.cpu_us_per_op.server for row in run.variants.filter(control=0).order_by("hosts")
+    )
+    assert own
+    assert hosted
+    assert own / 3 < hosted < own * 3
 
 
 def test_a_search_knows_the_capacity_of_its_block_before_its_first_rate(

@@ -25,9 +25,9 @@ _SESSIONS = ControlQuery(
     (PID, TEXT.or_null, TRUTH),
 )
 
-#: The ends of the titles of processes that no view lists: the log writer (logging_collector), the
-#: statistics collector up to version 14, and connections that still log in, which are of others.
-_UNLISTED = ("logger", "stats collector", "authentication")
+#: The ends of the titles of processes that no view lists: the log writer (logging_collector), and
+#: the statistics collector up to version 14.
+_UNLISTED = ("logger", "stats collector")
 
 Ask = Callable[[ControlQuery], list[tuple[Any, ...]]]
 

@@ -85,7 +85,7 @@ def _runs(pid: int) -> bool:
         ("postgres: logger ", False),
         ("postgres: main: logger ", False),
         ("postgres: stats collector ", False),
-        ("postgres: ada shop 10.0.0.7(51234) authentication", False),
+        ("postgres: ada shop 10.0.0.7(51234) authentication", True),
         ("postgres: ", True),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.ladder import Step
-from pgperf.analysis.verdict import Basis, Finding
+from pgperf.analysis.verdict import Basis, Finding, VerdictNumbers
 from pgperf.models import Run, VariantResult
 from pgperf.reports import answer
 from pgperf.reports.answer import Point
@@ -103,6 +103,23 @@ def test_every_verdict_has_a_plain_sentence(run: Run, word: str) -> None:
     (sentence,) = told(run)["What bounds it"].sentences
     assert len(sentence.split()) > 3
     assert sentence[0].isupper()
+
+
+def test_a_client_that_mostly_waits_for_its_own_workers_is_said_so(run: Run) -> None:
+    numbers = VerdictNumbers(parts_us={"client": 40.0, "interpreter": 227.0, "latency": 173.0})
+    for route in factories.ROUTES:
+        judge(run, route, word="client_cpu", certainty="likely", numbers=asdict(numbers))
+    (sentence,) = told(run)["What bounds it"].sentences
+    assert sentence.startswith(
+        "The client’s work and its workers’ waits for each other take the largest part"
+    )
+
+
+def test_failed_requests_are_what_the_answer_is_about(run: Run) -> None:
+    for route in factories.ROUTES:
+        judge(run, route, word="unknown", certainty=None, finding=asdict(Finding(Basis.FAILED_REQUESTS)))
+    found = told(run)
+    assert found["What bounds it"].sentences == ("Nothing was measured: each slice had a failed request.",)
 
 
 def test_the_step_of_the_orm_in_a_disturbed_run_is_not_what_raw_sql_would_save(run: Run) -> None:

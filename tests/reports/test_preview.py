@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pgperf.models import Benchmark, Worker
+from pgperf.reports import number_format
 from pgperf.reports.preview import preview, skipped_layers
 from tests import factories
 
@@ -19,7 +20,8 @@ def test_the_preview_has_every_layer_and_route_and_what_they_take() -> None:
     assert shown.variants == 17  # 5 layers over 3 routes, and two controls
     assert shown.estimate is not None
     assert shown.estimate.connections >= 17
-    assert shown.quick_time
+    assert shown.time_s is not None
+    assert shown.quick_time.endswith(f" {number_format.seconds(shown.time_s)}")
     assert shown.full_time
     assert not shown.refusal
 

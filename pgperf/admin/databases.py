@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
@@ -94,10 +95,29 @@ class DatabaseAdmin(DefinitionAdmin):
         own = super().construct_change_message(request, form, formsets, add)
         return own + _address_changes(form, formsets) + _new_and_deleted_addresses(formsets)
 
+    # The search, the export and the history have addresses, for those who may see targets.
+
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        """A search for an address would tell it to those who may not see it."""
         hosts = ("targets__host",) if permissions.may_view(request.user, Target) else ()
         return (*self.search_fields, *hosts)
+
+    def exported(self, request: HttpRequest, rows: QuerySet[Any]) -> list[dict[str, Any]]:
+        """An import leaves the targets as they are where the file has none."""
+        found = super().exported(request, rows)
+        if permissions.may_view(request.user, Target):
+            return found
+        return [{name: value for name, value in row.items() if name != "targets"} for row in found]
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        page = super().history_view(request, object_id, extra_context)
+        if not permissions.may_view(request.user, Target):
+            for entry in getattr(page, "context_data", {}).get("action_list", ()):
+                entry.change_message = gettext(
+                    "What changed is for users with the permission to view targets."
+                )
+        return page
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Database]:
         enabled = Count("targets", filter=Q(targets__enabled=True), distinct=True)

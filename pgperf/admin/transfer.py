@@ -257,7 +257,7 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
     def _file(self, request: HttpRequest, format: str, chosen: list[int]) -> HttpResponse:
         rows = self.get_queryset(request)
         rows = rows.filter(pk__in=chosen) if chosen else rows
-        found = self.resource_class(rows).plain_rows()
+        found = self.exported(request, rows)
         if not found:
             raise TransferError(gettext("there are no rows to export"))
         kind = files.FORMATS[format]
@@ -266,6 +266,10 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         name = f"pgperf-{self.opts.model_name}s{kind.suffixes[0]}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return HttpResponse(content, content_type=kind.content_type, headers=headers)
+
+    def exported(self, request: HttpRequest, rows: QuerySet[Any]) -> list[dict[str, Any]]:
+        """The rows of the file: plain values by column."""
+        return self.resource_class(rows).plain_rows()
 
     def _export_page(self, request: HttpRequest, form: ExportForm) -> TemplateResponse:
         chosen = str(form["chosen"].value() or "")

@@ -52,6 +52,41 @@ def export(client: Client, model: str, kind: str, **data: str) -> Any:
     return client.post(url(model, "export"), {"format": kind, **data})
 
 
+@pytest.mark.parametrize("more", [(), ("view_target",), ("change_target",)])
+class TestAddressesOfTargets:
+    """No page and no file tells them to those who may not see targets."""
+
+    def test_an_export_has_them_for_those_who_may_see_targets(self, more: tuple[str, ...]) -> None:
+        factories.make_database().targets.update(host="10.1.2.3")
+        client = staff_client("ada", "view_database", "export_database", *more)
+        for kind in ("json", "csv", "yaml"):
+            assert ("10.1.2.3" in export(client, "database", kind).content.decode()) == bool(more)
+
+    def test_the_history_has_them_for_those_who_may_see_targets(
+        self, admin_page: Client, more: tuple[str, ...]
+    ) -> None:
+        row = {**ROW, "targets": [{"route": "tcp", "host": "localhost"}]}
+        upload(admin_page, "database", [row])
+        upload(admin_page, "database", [{**row, "targets": [{"route": "tcp", "host": "127.0.0.2"}]}])
+        client = staff_client("ada", "view_database", *more)
+        page = client.get(reverse("admin:pgperf_database_history", args=[Database.objects.get().pk]))
+        shown = page.content.decode()
+        assert ("127.0.0.2" in shown) == bool(more)
+        assert ("permission to view targets" in shown) != bool(more)
+
+
+def test_an_import_of_a_file_without_targets_keeps_them(admin_page: Client) -> None:
+    factories.make_database().targets.update(host="127.0.0.2")
+    found = json.loads(
+        export(staff_client("ada", "view_database", "export_database"), "database", "json").content
+    )
+    (row,) = found
+    assert "targets" not in row
+    upload(admin_page, "database", [{**row, "notes": "Moved."}])
+    assert Database.objects.get().notes == "Moved."
+    assert set(Database.objects.get().targets.values_list("host", flat=True)) == {"127.0.0.2"}
+
+
 class TestExport:
     @pytest.mark.parametrize("model", MODELS)
     @pytest.mark.parametrize("kind", list(files.FORMATS))

@@ -2,7 +2,6 @@
 each database, with hints.
 """
 
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from pgperf.conf import get_settings
 from pgperf.core import layers, printable
 from pgperf.core.answers import LINE, WHOLE, ControlQuery
 from pgperf.core.exceptions import PgperfError, PreflightRefused, UnusableOptions
+from pgperf.core.parent_death import die_with_parent
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.db import client_environments, usable_options
 from pgperf.install import launch
@@ -125,9 +125,9 @@ def _idle_cpus() -> CheckResult:
 
 
 def _setpriv() -> CheckResult:
-    if shutil.which("setpriv"):
+    if die_with_parent():
         return CheckResult("ok", "setpriv", "clients end when their runner ends")
-    text = "not found: clients detect a killed runner only by their closed stdin"
+    text = "not found, or without --pdeathsig: clients detect a killed runner only by their closed stdin"
     return CheckResult("note", "setpriv", text, "run apt install util-linux")
 
 

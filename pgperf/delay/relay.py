@@ -18,7 +18,6 @@ import errno
 import heapq
 import os
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -35,6 +34,7 @@ from typing import Any, Self
 
 from pgperf.core.delayed_routes import MOST_MS
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
+from pgperf.core.parent_death import die_with_parent
 from pgperf.core.records import Route
 from pgperf.core.timerfd import Timer
 
@@ -95,7 +95,7 @@ class DelayRelay:
         """Raises ClientFailed when the relay does not come up."""
         options = [f"--to={self._to}", f"--rtt-ms={self.rtt_ms}", f"--port={self.port}", "--lifeline"]
         self._process = subprocess.Popen(
-            [*_die_with_parent(), sys.executable, "-m", PROGRAM, *options],
+            [*die_with_parent(), sys.executable, "-m", PROGRAM, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, env=_environment(),
         )  # fmt: skip
         try:
@@ -138,11 +138,6 @@ def _announced(process: subprocess.Popen[bytes]) -> int:
             " of the worker"
         )
     return int(line)
-
-
-def _die_with_parent() -> list[str]:
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 
 def _environment() -> dict[str, str]:

@@ -5,7 +5,6 @@ pgbench inherits. So nothing of it is in an argument, in a directory or in the e
 """
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 from pgperf.clients.pgbench.report import Summary
 from pgperf.core import pgbench, protocol
 from pgperf.core.exceptions import LayerUnavailable, PgperfError, ServerError
+from pgperf.core.parent_death import die_with_parent
 
 _KEYWORD = "require_auth"
 #: A socket that no server has: what a program says of it shows which keywords its libpq knows.
@@ -65,7 +65,7 @@ class Pgbench:
         or if a transaction fails; ConnectionFailed if it cannot connect.
         """
         file = _in_memory("script", script)
-        argv = [*_die_with_parent(), self._program, "--no-vacuum", f"--file={_path(file)}", *arguments]
+        argv = [*die_with_parent(), self._program, "--no-vacuum", f"--file={_path(file)}", *arguments]
         before, spawned_ns = getrusage(RUSAGE_CHILDREN), time.monotonic_ns()
         epoch_ns = time.time_ns() - spawned_ns
         try:
@@ -212,8 +212,3 @@ def _path(file: int) -> str:
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _die_with_parent() -> list[str]:
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

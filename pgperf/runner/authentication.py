@@ -24,6 +24,7 @@ from pgperf.core import client_certificate
 from pgperf.core.connection_errors import CLEAR_TEXT
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Route
+from pgperf.runner.client_process import POLL_S, look_up
 
 _PROTOCOL_3 = 196608
 _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
@@ -154,7 +155,9 @@ def _request(route: Route, address: _Address, encrypted: bool, application_name:
 @contextmanager
 def _session(route: Route, address: "_Address", encrypted: bool) -> Iterator[socket.socket | None]:
     """A connection, with TLS if asked for; None if the server has no TLS."""
+    look_up()
     with _connected(address) as plain:
+        look_up()
         if not encrypted:
             yield plain
             return
@@ -239,9 +242,18 @@ def _message(connection: socket.socket, deadline: float) -> tuple[bytes, bytes]:
 def _exactly(connection: socket.socket, count: int, deadline: float) -> bytes:
     data = b""
     while len(data) < count:
-        connection.settimeout(max(0.001, deadline - time.monotonic()))
-        chunk = connection.recv(count - len(data))
+        chunk = _some(connection, count - len(data), deadline)
         if not chunk:
             raise ConnectionError
         data += chunk
     return data
+
+
+def _some(connection: socket.socket, most: int, deadline: float) -> bytes:
+    """What arrives next; b"" at the end of the connection."""
+    while (left_s := deadline - time.monotonic()) > 0:
+        look_up()
+        connection.settimeout(min(POLL_S, left_s))
+        with suppress(TimeoutError):
+            return connection.recv(most)
+    raise TimeoutError

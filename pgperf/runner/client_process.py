@@ -5,7 +5,6 @@ import os
 import re
 import resource
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 from pgperf.core import connection_errors, printable, protocol
 from pgperf.core.exceptions import FEWER_ROWS, ClientFailed, OutOfMemory, ProtocolError
+from pgperf.core.parent_death import die_with_parent
 from pgperf.core.records import Route
 
 #: The directory of the package pgperf.
@@ -28,6 +28,8 @@ PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
 _STDERR_TAIL_BYTES = 2000
 #: The value of libpq's `require_auth` for a login that sends no password in clear text.
 NOT_IN_CLEAR = "!password"
+#: A client reads each message at once. A whole machine may be slow.
+_TAKEN_S = 60.0
 _GOODBYE_S = 2.0
 #: What to do about a client that does not understand the runner's first message.
 _OTHER_VERSION = "The client was built by another version of pgperf: run `manage.py pgperf build`"
@@ -116,7 +118,7 @@ class ClientProcess:
         around = process_environment or ProcessEnvironment(_clean_environment(), "/")
         self.spawned_ns = time.monotonic_ns()
         self._process = subprocess.Popen(
-            [*_die_with_parent(), *argv],
+            [*die_with_parent(), *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -133,24 +135,22 @@ class ClientProcess:
         assert self._process.stdin
         assert self._process.stdout
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._stdin, False)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def send(self, message: protocol.Message) -> None:
-        """Write one message. Raises ClientFailed if the client has ended."""
+    def send(self, message: protocol.Message, timeout_s: float = _TAKEN_S) -> None:
+        """Write one message. Raises ClientFailed if the client has ended or does not read it."""
         if isinstance(message, protocol.Spec):
             self._memory_bytes = message.memory_bytes
             self._connection_mode = message.connection_mode
             self._secrets |= {"session": message.page.cookie.partition("=")[2]}
             self._is_site = message.site
-        data = protocol.encode(message)
-        try:
-            while data:
-                data = data[os.write(self._stdin, data) :]
-        except BrokenPipeError:
-            raise self._gone() from None
+        data, deadline = protocol.encode(message), time.monotonic() + timeout_s
+        while data:
+            data = data[self._write(data, deadline) :]
 
     def expect(self, kind: type[M], timeout_s: float) -> M:
         """The next message, which must be of that kind.
@@ -164,6 +164,16 @@ class ClientProcess:
             raise ProtocolError(f"{self.name}: expected {kind.__name__}, got {type(message).__name__}")
         return message
 
+    def _write(self, data: bytes, deadline: float) -> int:
+        """How many bytes the pipe took; 0 if it was full, and may take more now."""
+        try:
+            return os.write(self._stdin, data)
+        except BlockingIOError:
+            self._await(self._stdin, select.POLLOUT, deadline)
+            return 0
+        except BrokenPipeError:
+            raise self._gone() from None
+
     def read_bytes(self, count: int, timeout_s: float) -> bytes:
         """Exactly `count` raw bytes that a message announced."""
         deadline = time.monotonic() + timeout_s
@@ -176,11 +186,12 @@ class ClientProcess:
     def goodbye(self) -> None:
         """Ask the client to end; kill the rest of its process group after 2 s."""
         try:
-            self.send(protocol.Bye())
+            self.send(protocol.Bye(), _GOODBYE_S)
             self._process.wait(_GOODBYE_S)
         except (ClientFailed, subprocess.TimeoutExpired):
             pass
-        self.kill()
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """End the whole process group, reap the client, close its pipes. Safe to call again."""
@@ -212,14 +223,17 @@ class ClientProcess:
         del self._buffer[: end + 1]
         return line
 
-    def _fill(self, deadline: float) -> None:
+    def _await(self, pipe: int, event: int, deadline: float) -> None:
         poll = select.poll()
-        poll.register(self._stdout, select.POLLIN)
-        _on_wait.get()()
+        poll.register(pipe, event)
+        look_up()
         while not poll.poll(min(POLL_S, max(0.0, deadline - time.monotonic())) * 1000):
             if time.monotonic() >= deadline:
                 raise self._late()
-            _on_wait.get()()
+            look_up()
+
+    def _fill(self, deadline: float) -> None:
+        self._await(self._stdout, select.POLLIN, deadline)
         chunk = os.read(self._stdout, 1 << 20)
         if not chunk:
             raise self._gone()
@@ -314,15 +328,6 @@ def site_environment() -> ProcessEnvironment:
         },
         os.getcwd(),
     )
-
-
-def _die_with_parent() -> list[str]:
-    """The kernel kills the client when the thread that started it ends.
-
-    It also ends when its stdin closes.
-    """
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 
 def _leave_no_core(pid: int) -> None:

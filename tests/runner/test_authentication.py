@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgperf.core.exceptions import RunCancelled
 from pgperf.core.records import Route
 from pgperf.runner import authentication
 from pgperf.runner.authentication import LoginConditions
+from pgperf.runner.client_process import while_waiting
 from tests.impostor import Impostor, error, message
 from tests.impostor import authentication as asks
 
@@ -90,6 +92,18 @@ def test_a_server_that_does_not_answer_is_unknown(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(authentication, "_TIMEOUT_S", 0.2)
     with Impostor(b"") as server:
         assert authentication.conditions(route_to(server)) == LoginConditions()
+
+
+def test_a_wait_for_its_answer_looks_for_a_cancel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "POLL_S", 0.01)
+    looks = iter(range(20))
+
+    def look() -> None:
+        if next(looks) == 10:
+            raise RunCancelled("enough")
+
+    with Impostor(b"") as server, while_waiting(look), pytest.raises(RunCancelled):
+        authentication.check(route_to(server))
 
 
 @given(st.integers(1, 2**31 - 1).filter(lambda number: number < 10**9))

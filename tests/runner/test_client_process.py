@@ -44,6 +44,41 @@ def test_silence_ends_at_the_deadline() -> None:
         client.expect(protocol.Ready, 0.01)
 
 
+#: More than a pipe holds.
+LONG = protocol.Error("spec", "", "x" * 1_000_000)
+
+
+def test_a_message_that_nobody_reads_ends_at_the_deadline() -> None:
+    with (
+        script("import time; time.sleep(60)") as client,
+        pytest.raises(ClientFailed, match="peer: no answer within its deadline"),
+    ):
+        client.send(LONG, 0.01)
+
+
+def test_a_message_that_nobody_reads_checks_for_a_cancel_request() -> None:
+    client = script("import time; time.sleep(60)")
+    with while_waiting(_cancel):
+        with pytest.raises(RunCancelled, match="enough"):
+            client.send(LONG)
+        with pytest.raises(RunCancelled):
+            client.goodbye()
+    with pytest.raises(ProcessLookupError):
+        os.kill(client.pid, 0)
+
+
+def _cancel() -> None:
+    raise RunCancelled("enough")
+
+
+def test_a_long_message_arrives_whole() -> None:
+    line = protocol.encode(protocol.Armed(1)).decode().strip()
+    code = f"import sys; n = len(sys.stdin.readline()); print({line!r}.replace('1', str(n)), flush=True); input()"
+    with script(code) as client:
+        client.send(LONG)
+        assert client.expect(protocol.Armed, 10) == protocol.Armed(len(protocol.encode(LONG)))
+
+
 def test_a_wait_checks_for_a_cancel_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_process, "POLL_S", 0.01)
     looks = iter([None, None, RunCancelled("enough")])

@@ -130,6 +130,28 @@ def test_a_run_that_is_cancelled_in_the_middle_of_a_copy_leaves_an_empty_table(
     assert held.execute("SELECT count(*) FROM pg_stat_progress_copy").fetchone() == (0,)
 
 
+def test_a_wait_that_was_interrupted_does_not_hold_up_the_clean_up(
+    routes: dict[str, Route], admin: psycopg.Connection
+) -> None:
+    """A lock stands for a checkpoint that takes long."""
+    plan = make_plan(definition(workloads=(BATCH,), layers=("psycopg",), routes=("tcp",)))
+    admin.execute("SELECT pg_advisory_lock(25001)")
+
+    def cancel() -> None:
+        if admin.execute(WAITING).fetchone() != (0,):
+            raise RunCancelled("cancelled on request")
+
+    admin.execute("INSERT INTO pgperf.batch (a) VALUES (1)")
+    with (
+        pytest.raises(RunCancelled),
+        WrittenTables.of(plan, routes, "long") as written,
+        while_waiting(cancel),
+    ):
+        written._connection.query("SELECT pg_advisory_lock(25001)")  # type: ignore[union-attr]
+    assert stored(admin) == [0, 0]
+    admin.execute("SELECT pg_advisory_unlock_all()")
+
+
 def test_rows_of_others_in_the_table_end_the_run(routes: dict[str, Route], admin: psycopg.Connection) -> None:
     plan = make_plan(definition(workloads=(BATCH,), layers=("psycopg",), routes=("tcp",)))
     with WrittenTables.of(plan, routes, "others") as written:

@@ -1,7 +1,8 @@
 """The tables that a run's workloads fill: counted and emptied between slices, never inside one."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
@@ -37,9 +38,10 @@ class WrittenTables:
     """
 
     def __init__(
-        self, connection: ControlConnection | None = None, tables: Mapping[str, str] = NO_TABLES
+        self, connect: Callable[[], ControlConnection] | None = None, tables: Mapping[str, str] = NO_TABLES
     ) -> None:
-        self._connection, self._tables = connection, dict(tables)
+        self._connect, self._tables = connect, dict(tables)
+        self._connection = connect() if connect else None
         self._checkpoint_query: ControlQuery | None = None
         self._may_checkpoint = False
         self._under_way = False  # has a checkpoint started that has not ended?
@@ -53,7 +55,7 @@ class WrittenTables:
         if not tables:
             return cls()
         route = most_direct(routes.values())
-        return cls(ControlConnection(route, f"pgperf-{run_id}-tables"), tables)
+        return cls(partial(ControlConnection, route, f"pgperf-{run_id}-tables"), tables)
 
     def __enter__(self) -> Self:
         if self._connection:
@@ -74,7 +76,7 @@ class WrittenTables:
             return
         try:
             with while_waiting(lambda: None):
-                self.empty()
+                self.empty() if error is None else self._empty_anew()
         except ClientFailed:
             if error is None:
                 raise
@@ -84,7 +86,16 @@ class WrittenTables:
     def empty(self) -> None:
         """Put all tables back as they were: empty."""
         if self._connection:
-            self._connection.query(f"TRUNCATE {', '.join(sorted(set(self._tables.values())))}")
+            self._empty(self._connection)
+
+    def _empty_anew(self) -> None:
+        """Over another connection: on the first one, a checkpoint that was not awaited may go on."""
+        assert self._connect
+        with self._connect() as connection:
+            self._empty(connection)
+
+    def _empty(self, connection: ControlConnection) -> None:
+        connection.query(f"TRUNCATE {', '.join(sorted(set(self._tables.values())))}")
 
     def begin_block(self) -> None:
         """Empty tables and a checkpoint, so that each block begins with the same work to do."""

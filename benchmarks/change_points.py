@@ -20,7 +20,6 @@ import argparse
 import json
 import math
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +27,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from pgperf.analysis.change_points import find
 
 RUNS, BEFORE, LATEST = 100, 50, 25
@@ -198,4 +197,4 @@ def _print(name: str, case: Case, found: Figures) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

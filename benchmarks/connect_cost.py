@@ -27,7 +27,7 @@ from statistics import median
 import psutil
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack import pgbouncer, postgres
 from example.stack.stack import Stack
 from pgperf.runner.cpu.cgroups import group_ns
@@ -175,4 +175,4 @@ def _ms(route: Route, role: str) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run_script(main)

@@ -15,7 +15,6 @@ of its interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libp
 
 import argparse
 import random
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import json_lines
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import departing
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
@@ -202,4 +201,4 @@ def _half_width(ratio: Estimate) -> float | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

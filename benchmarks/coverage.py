@@ -21,7 +21,6 @@ times over libpq if no layer's speed changes.
 
 import argparse
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -29,7 +28,7 @@ from itertools import product
 import numpy as np
 
 from benchmarks.machine_noise import Slots
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from pgperf.analysis import student_t
 from pgperf.analysis.fit import Fit
 from pgperf.analysis.number_text import in_percent
@@ -371,4 +370,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

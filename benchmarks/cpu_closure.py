@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.example_site import ROOT
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import resident
 from benchmarks.served_page import WEB, serving
 from example.stack.stack import Stack
@@ -219,4 +219,4 @@ def _remove(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -13,7 +13,6 @@ minute, and within 150 µs + 2 %.
 import argparse
 import os
 import random
-import sys
 import time
 from dataclasses import dataclass, field
 
@@ -22,7 +21,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.example_site import ROOT
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
 from pgperf.delay.relay import HOST, DelayRelay
@@ -150,4 +149,4 @@ def _speed(connection: psycopg.Connection) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

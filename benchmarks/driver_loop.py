@@ -43,7 +43,7 @@ from benchmarks.driver_cells import (
     ratio,
     units,
 )
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import routes_of
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
@@ -218,4 +218,4 @@ def holds(estimate: Estimate) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

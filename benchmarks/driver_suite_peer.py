@@ -33,6 +33,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ from benchmarks.driver_cells import (
     ratio,
     units,
 )
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import pin_new_backends, routes_of
 from example.stack.postgres import connect_superuser
 from example.stack.stack import Stack
@@ -82,6 +83,7 @@ NEEDS = {
 _LONGER = 3
 #: The harness fails at an operation that takes longer than this, s.
 _LONGEST_S = 20
+_HASH_DIGITS = 12
 _OLD_LINE, _NEW_LINE = "loop = asyncio.get_event_loop()", "loop = asyncio.new_event_loop()"
 _UVLOOP, _ASYNCIO = "uvloop.EventLoopPolicy()", "asyncio.DefaultEventLoopPolicy()"
 #: Runs the harness from its text on stdin; argv[1] is the file that it is from.
@@ -144,7 +146,7 @@ class Harness:
 def main() -> int:
     options = _options()
     found: dict[Cell, Estimate] = {}
-    asked = units(options, "loop", "repeats", "seconds", "warm_up")
+    asked = units(options, "harness", "loop", "repeats", "seconds", "warm_up")
     for kept in json_lines.resumed(options.out, asked, partial(_all, options)):
         cell, ours, theirs = cell_of(kept), _slots(kept["ours"]), _slots(kept["theirs"])
         found[cell] = ratio([slot.per_s for slot in ours], [slot.per_s for slot in theirs])
@@ -167,6 +169,8 @@ def _options() -> argparse.Namespace:
     options = parser.options()
     if not harness_of(options.suite).is_file():
         parser.error(f"--suite: {options.suite} has no _python/pgbench_python.py; clone MagicStack/pgbench")
+    options.harness = sha256(harness_of(options.suite).read_bytes()).hexdigest()[:_HASH_DIGITS]
+    print(f"harness: {options.harness}, the first digits of its SHA-256", flush=True)
     return options
 
 
@@ -308,4 +312,4 @@ def verdict(found: Mapping[Cell, Estimate], repeats: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -13,7 +13,6 @@ the number of alarms.
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,13 +34,12 @@ from benchmarks.false_alarms import (
     stack_machine,
     stack_routes,
 )
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.twin import twin
 from example.stack.stack import Stack
 from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.client_environment import DEFAULT
-from pgperf.core.exceptions import PgperfError
 from pgperf.core.records import Definition
 from pgperf.install import environments
 from pgperf.install.environments import UsableEnvironment
@@ -100,7 +98,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except PgperfError as error:
-        sys.exit(f"verdict: cannot measure: {error}")
+    run_script(main)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.example_site import ROOT
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import routes_of
 from example.stack.stack import Stack
 from pgperf.core import protocol, sql_parameters
@@ -249,4 +249,4 @@ def _peak_mib(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -28,7 +28,6 @@ follow until there are as many comparisons as asked for, or until most runs were
 
 import argparse
 import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -42,7 +41,7 @@ from scipy import stats
 
 from benchmarks import json_lines
 from benchmarks.block_collector import BlockCollector
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.spinners import DAY_S, spinning
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
@@ -52,7 +51,7 @@ from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import limits
-from pgperf.core.exceptions import BudgetTooShort, PgperfError
+from pgperf.core.exceptions import BudgetTooShort
 from pgperf.core.records import (
     ENDING,
     Cohort,
@@ -408,7 +407,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except PgperfError as error:
-        sys.exit(f"verdict: cannot measure: {error}")
+    run_script(main)

@@ -11,7 +11,6 @@ which is 0 in truth, is found to within the error that is shown.
 
 import os
 import shlex
-import sys
 import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack import web
 from example.stack.part import Part
 from example.stack.stack import Stack
@@ -87,4 +86,4 @@ def _verdict(told: dict[str, Any], margin: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

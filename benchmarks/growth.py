@@ -9,13 +9,12 @@ at most 2 kB, the rest of a run at most 150 kB, and a run among many no more tha
 """
 
 import argparse
-import sys
 
 import psycopg
 
 from benchmarks.example_site import ROOT, manage
 from benchmarks.many_runs import TABLES, connect, copy, measured
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.runs import block_codec
 
@@ -103,4 +102,4 @@ def _verdict(share: Sizes, variants: int, first: Sizes) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

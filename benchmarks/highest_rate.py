@@ -14,7 +14,6 @@ search under its conditions, and those that the file has are not repeated.
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from benchmarks import json_lines
 from benchmarks.block_collector import BlockCollector
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import routes_of
 from benchmarks.spinners import spinning
 from example.stack.stack import Stack
@@ -143,4 +142,4 @@ def _agree(one: RateSearch, other: RateSearch) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

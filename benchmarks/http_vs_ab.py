@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import json_lines, web_clients
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack import certificates
 from example.stack.stack import SERVERS, Stack
 from example.stack.web_steps import STEPS, variable
@@ -265,4 +265,4 @@ def _row(slots: Sequence[Slot]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

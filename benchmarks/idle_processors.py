@@ -11,13 +11,12 @@ geometric mean of the half-widths of all intervals. The bar: this mean is smalle
 import argparse
 import random
 import statistics
-import sys
 from collections import defaultdict
 from itertools import chain
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 
@@ -79,4 +78,4 @@ def _scatter(runs: list[dict[str, Any]]) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -15,7 +15,6 @@ import os
 import random
 import re
 import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ from typing import IO, TypeVar
 import numpy as np
 import psutil
 
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
@@ -280,4 +279,4 @@ def _table(measured: dict[Case, np.ndarray], bar: Bar) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

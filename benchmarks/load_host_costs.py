@@ -10,7 +10,6 @@ owner does for a round of 4, 16 and 64 hosts, beside the slices. The bar: 4 host
 """
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from statistics import median
@@ -20,7 +19,7 @@ import django
 import numpy as np
 
 from benchmarks.example_site import ROOT, manage
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 
 SLICES, CLIENTS, OPERATIONS = 8, 4, 2_000
@@ -152,4 +151,4 @@ def _verdict(costs: list[Cost], sizes: dict[str, float], bar_s: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -13,14 +13,13 @@ import argparse
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
 from pgperf.clients import timed_loop
 from pgperf.core.protocol import Slice
@@ -112,4 +111,4 @@ def _measure_c(pairs: int) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

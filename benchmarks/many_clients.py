@@ -15,14 +15,13 @@ import argparse
 import os
 import resource
 import statistics
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.example_site import ROOT
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
@@ -155,4 +154,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -15,14 +15,13 @@ interval within 1 % of 1. `--quick`: under a minute, within 10 %.
 import argparse
 import random
 import statistics
-import sys
 import time
 from collections import defaultdict
 
 import numpy as np
 
 from benchmarks.example_site import ROOT
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import resident
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
@@ -102,4 +101,4 @@ def _ratio(accounted: np.ndarray, without: np.ndarray) -> Estimate:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

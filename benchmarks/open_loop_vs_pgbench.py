@@ -15,7 +15,6 @@ it idle.
 import os
 import random
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import pin_new_backends, resident
 from example.stack.stack import Stack
 from pgperf.core import protocol
@@ -188,4 +187,4 @@ def _row(share: float, rate: float, ours: Sequence[Timed], theirs: Sequence[Time
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -1,8 +1,20 @@
 """The command line of the scripts of this directory."""
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
+
+from pgperf.core.exceptions import PgperfError
+
+
+def run_script(main: Callable[[], int]) -> NoReturn:
+    """End with the script's exit code; what pgperf refuses is the script's verdict."""
+    try:
+        sys.exit(main())
+    except PgperfError as error:
+        sys.exit(f"verdict: cannot measure: {error}")
 
 
 class ScriptParser(argparse.ArgumentParser):

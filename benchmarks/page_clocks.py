@@ -21,7 +21,6 @@ within 0.5 to 2.
 import argparse
 import os
 import random
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +32,7 @@ import numpy as np
 
 from benchmarks import web_clients
 from benchmarks.example_site import ROOT, run_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack import gunicorn, nginx
 from example.stack.part import Part
 from example.stack.place import Place
@@ -275,4 +274,4 @@ def _application(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -12,14 +12,13 @@ import argparse
 import http.cookiejar
 import re
 import statistics
-import sys
 import time
 import urllib.parse
 import urllib.request
 
 from benchmarks.example_site import ROOT
 from benchmarks.many_runs import connect, copy, measured
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import ALL, Stack
 
 #: 5 layers over 3 routes with 4 numbers of clients, and two controls.
@@ -105,4 +104,4 @@ def _report(found: dict[str, list[float]], runs: int, bar: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -19,7 +19,6 @@ runs are shown but not judged. `--quick`: one run of 25 s with 25 % planted, whi
 import argparse
 import math
 import random
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -33,14 +32,14 @@ from scipy import stats
 from benchmarks import json_lines, planted
 from benchmarks.block_collector import BlockCollector
 from benchmarks.false_alarms import stack_machine, stack_routes
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.outcome import DIFFERS, EQUIVALENT, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.core import limits
-from pgperf.core.exceptions import BudgetTooShort, PgperfError
+from pgperf.core.exceptions import BudgetTooShort
 from pgperf.core.records import ENDING, Cohort, Definition, Ending, Plan, Route, WorkloadDefinition
 from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
@@ -257,7 +256,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except PgperfError as error:
-        sys.exit(f"verdict: cannot measure: {error}")
+    run_script(main)

@@ -29,7 +29,7 @@ from typing import Any
 
 from benchmarks import json_lines
 from benchmarks.example_site import ROOT, manage, try_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.promised_time import refused_s
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
@@ -177,4 +177,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

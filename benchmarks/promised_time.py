@@ -23,7 +23,6 @@ import argparse
 import math
 import random
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -34,7 +33,7 @@ from typing import Any
 
 from benchmarks import json_lines
 from benchmarks.example_site import ROOT, manage, try_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.spinners import spinning
 from example.stack.stack import Stack
 from pgperf.core.records import ENDING, PRECISION, Ending
@@ -276,4 +275,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -15,10 +15,10 @@ the cases of up to 8 clients, with short measurements; the bar does not require 
 docs/published-results.md has the figures of a full run.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from benchmarks.options import run_script
 from benchmarks.published import (
     CONFIRMED,
     QUALIFIED,
@@ -371,4 +371,4 @@ def _of_10k(us: float | None) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -11,9 +11,9 @@ published steps are measured, and each conclusion has an answer. `--quick`: two 
 seconds, which only show that everything works.
 """
 
-import sys
 from collections.abc import Sequence
 
+from benchmarks.options import run_script
 from benchmarks.published import Row, Run, answers, ended, line, options_of, runs
 from benchmarks.published_figures import per_s, text, variant
 from benchmarks.published_rules import REQUESTS, at_distance, step_ratio, steps
@@ -86,4 +86,4 @@ def _row(run: Run, name: str, added_ms: float) -> Row | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

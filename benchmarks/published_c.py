@@ -12,9 +12,9 @@ ours, and an answer to both conclusions for each authentication, by the rules of
 measurements of pgbench with one thread alone, which only show that everything works.
 """
 
-import sys
 from collections.abc import Iterable
 
+from benchmarks.options import run_script
 from benchmarks.published import Row, Run, answers, ended, line, number, options_of, runs
 from benchmarks.published_figures import per_s, text, variant
 from benchmarks.published_rules import CLIENTS, LAYER, SCRAM, TRUST, Login, pooling, saving
@@ -104,4 +104,4 @@ def _without(run: Run, layer: str, route: str, formula: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

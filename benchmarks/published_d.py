@@ -12,11 +12,11 @@ has an answer under the published conditions. `--quick`: short measurements, whi
 everything works.
 """
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from benchmarks.options import run_script
 from benchmarks.published import (
     QUICK,
     Judgement,
@@ -133,4 +133,4 @@ def _row(run: Run, driver: str, query: str) -> Row | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -11,14 +11,13 @@ wider tolerances.
 import argparse
 import json
 import statistics
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 
@@ -117,4 +116,4 @@ def _wall(runs: list[dict[str, Any]], bar: Bar) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -25,7 +25,6 @@ import argparse
 import math
 import random
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -34,7 +33,7 @@ from typing import Any, Self
 
 from benchmarks import json_lines
 from benchmarks.example_site import ROOT, manage, try_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.promised_time import refused_s, took_s
 from benchmarks.spinners import spinning
 from example.stack.stack import Stack
@@ -240,4 +239,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -11,7 +11,6 @@ for the C client, 1 ms for the Python clients.
 import argparse
 import os
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import resident
 from example.stack.stack import Stack
 from pgperf.catalog.light import LIGHT
@@ -95,4 +94,4 @@ def _row(layer: str, lag_us: np.ndarray) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

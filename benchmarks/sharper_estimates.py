@@ -18,7 +18,6 @@ estimator. `--quick`: 50 runs.
 import argparse
 import csv
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +26,7 @@ import numpy as np
 
 from benchmarks.coverage import DEFINITION
 from benchmarks.machine_noise import Slots
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from pgperf.analysis import student_t
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import _null_cdf
@@ -478,4 +477,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

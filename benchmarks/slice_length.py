@@ -13,12 +13,11 @@ import argparse
 import math
 import random
 import statistics
-import sys
 from collections import defaultdict
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 
@@ -75,4 +74,4 @@ def _per_time(scatter: float, runs: list[dict[str, Any]]) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from benchmarks.example_site import ROOT
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import resident
 from example.stack import postgres
 from example.stack.stack import Stack
@@ -105,4 +105,4 @@ def _print_row(name: str, slices: Slices) -> Estimate:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

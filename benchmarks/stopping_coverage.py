@@ -16,14 +16,13 @@ scatter, which has no tails at all, is shown without a bar. `--quick`: 1,000 tri
 
 import argparse
 import math
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from pgperf.analysis import stopping
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate
@@ -125,4 +124,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

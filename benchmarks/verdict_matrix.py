@@ -33,7 +33,7 @@ from typing import Any
 
 from benchmarks import spinning, verdict_truth
 from benchmarks.block_collector import BlockCollector
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.plain_operation import Operation
 from benchmarks.quota_group import NoQuota
 from benchmarks.rival import halves, rival
@@ -49,7 +49,6 @@ from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.core.exceptions import PgperfError
 from pgperf.core.records import Cohort, Definition, Page, Plan, Route, WorkloadDefinition
 from pgperf.delay.routes import longer
 from pgperf.install.c_client import build
@@ -392,7 +391,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except PgperfError as error:
-        sys.exit(f"verdict: cannot measure: {error}")
+    run_script(main)

@@ -6,7 +6,8 @@ import pkgutil
 import pytest
 
 import benchmarks
-from benchmarks.options import ScriptParser
+from benchmarks.options import ScriptParser, run_script
+from pgperf.core.exceptions import ClientFailed
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,15 @@ def test_the_help_names_both_defaults(capsys: pytest.CaptureFixture[str]) -> Non
     said = capsys.readouterr().out
     assert "What it measures." in said
     assert "length of a slice (200; quick: 80)" in said
+
+
+def test_what_pgperf_refuses_is_the_verdict() -> None:
+    def main() -> int:
+        raise ClientFailed("connection over tcp: refused")
+
+    with pytest.raises(SystemExit) as ended:
+        run_script(main)
+    assert ended.value.code == "verdict: cannot measure: connection over tcp: refused"
 
 
 SCRIPTS = [each.name for each in pkgutil.iter_modules(benchmarks.__path__)]

@@ -60,7 +60,7 @@ def of_the_suite(folder: Path, done: list[Any]) -> tuple[Any, ...]:
     options = {"query": ["arrays"], "driver": None, "suite": folder, "loop": "uvloop", "repeats": 6}
     replaced = {"_measured": measure, "routes_of": lambda stack: {"socket": None}}
     names = ("create_tables", "_stop_autovacuum", "_check_needs")
-    return driver_suite_peer, {**options, "seconds": 5, "warm_up": 1}, replaced, names
+    return driver_suite_peer, {**options, "harness": "", "seconds": 5, "warm_up": 1}, replaced, names
 
 
 def of_the_loop(folder: Path, done: list[Any]) -> tuple[Any, ...]:

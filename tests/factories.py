@@ -42,6 +42,8 @@ _US = {
     "django_orm": 214.7,
 }
 _ROUTE_US = {"socket": 0.0, "tcp": 11.3, "pgbouncer": 15.4}
+#: Any other route.
+OTHER_ROUTE_US = 20.0
 
 
 def make_database(name: str = "demo", **fields: Any) -> Database:
@@ -236,7 +238,7 @@ ENVIRONMENT: dict[str, Any] = {
 def _us(layer: str, route: str, clients: int = 1) -> float:
     """Two CPUs serve the clients; for the rest of its time a client waits."""
     base, delay_ms = apart(route)
-    alone = _US[layer] + _ROUTE_US[base] + 1000 * delay_ms
+    alone = _US[layer] + _ROUTE_US.get(base, OTHER_ROUTE_US) + 1000 * delay_ms
     return max(alone, alone * 0.85 * clients)
 
 

@@ -50,6 +50,10 @@ CUT_LABELS = """() => [...document.querySelectorAll("canvas[data-chart]")].flatM
 })"""
 
 
+#: Of 30 characters, the most that a name may have: with words, and as one.
+LONG_NAMES = ("the-pooler-of-the-other-centre", "ThePoolerOfTheOtherDataCentres")
+
+
 @pytest.fixture
 def rows() -> dict[str, Any]:
     """One of each, with long texts and a run in every state."""
@@ -70,6 +74,7 @@ def rows() -> dict[str, Any]:
         "run": run,
         "earlier": earlier,
         "narrow": factories.make_results(factories.make_run(), routes=("tcp",)),
+        "names": factories.make_results(factories.make_run(), routes=LONG_NAMES),
         "suite": make_catalog_run("driver-suite-published"),
         "connections": make_catalog_run("connection-cost"),
         "failed": factories.make_run(Run.Status.FAILED, error="connection refused " * 12),
@@ -102,7 +107,7 @@ PAGES: dict[str, str] = {
     "server-settings": "database/{database.pk}/change/?memory=16GB&cpus=8&profile=desktop",
     **{
         f"{name}-run": f"run/{{{name}.pk}}/change/#topic-all"
-        for name in ("run", "failed", "queued", "suite", "connections")
+        for name in ("run", "failed", "queued", "suite", "connections", "names")
     },
     "answer-run": "run/{run.pk}/change/",
     **{f"start-{name}": f"benchmark/{{{name}.benchmark_id}}/run/" for name in ("suite", "connections")},

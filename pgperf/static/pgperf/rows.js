@@ -90,17 +90,33 @@
         return chart.rows.map((lines) => lines.flatMap((line) => broken(line, fits)));
     }
 
-    function broken(line, fits) {
+    const broken = (line, fits) => filled(line.split(" · ").flatMap((part) => words(part, fits)), " · ", fits);
+
+    /* A part that is wider than a line: its words, each line as long as fits. */
+    function words(part, fits) {
+        if (fits(part)) return [part];
+        const found = part.match(/[^-_./ ]*[-_./ ]*/g).filter(Boolean);
+        return filled(found.map((word) => shortened(word, fits)), "", fits);
+    }
+
+    /* The pieces, as many in a line as fit. */
+    function filled(pieces, between, fits) {
         const lines = [];
-        line.split(" · ").forEach((part) => {
-            const longer = lines.length ? lines[lines.length - 1] + " · " + part : part;
+        pieces.forEach((piece) => {
+            const longer = lines.length ? lines[lines.length - 1] + between + piece : piece;
             if (lines.length && fits(longer)) {
                 lines[lines.length - 1] = longer;
             } else {
-                lines.push(part);
+                lines.push(piece);
             }
         });
         return lines;
+    }
+
+    function shortened(word, fits) {
+        let length = word.length;
+        while (length > 1 && !fits(word.slice(0, length) + "…")) length -= 1;
+        return fits(word) ? word : word.slice(0, length) + "…";
     }
 
     const rowHeight = (chart, canvas) => {

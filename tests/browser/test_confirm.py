@@ -2,7 +2,7 @@
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from pgperf.models import MachineLook, Run
 from pgperf.runs import machine_looks, state
@@ -45,8 +45,16 @@ def test_the_confirm_button_starts_a_test_run(page: Page) -> None:
     expect(page.get_by_text("This run tests the verdict on")).to_be_visible()
 
 
+def with_trusted_types(route: Route) -> None:
+    """The server's answer under the strictest policy for scripts."""
+    answer = route.fetch()
+    policy = "require-trusted-types-for 'script'; trusted-types 'none'"
+    route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": policy})
+
+
 def test_the_answer_to_a_look_appears_by_itself(page: Page) -> None:
     """On the page that a POST opened, whose address alone would not show it."""
+    page.route("**/confirm/**", with_trusted_types)
     run = run_with_a_verdict()
     request = MachineLook.objects.create(
         queue="pgperf", asked_at=timezone.now(), host=state.load_host(), worker="pgperf@localhost"

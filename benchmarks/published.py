@@ -6,7 +6,7 @@ A run is the JSON object of `pgperf run --json`.
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,20 @@ class Judgement:
     evidence: str
 
 
-def options_of(doc: str | None, wanted: Wanted) -> argparse.Namespace:
-    """The options of a script: a file for each run, --keep, --rivals and --quick. Without any file,
-    the script measures all runs itself.
+def options_of(
+    doc: str | None, wanted: Wanted, add_more: Callable[[ScriptParser], None] = lambda parser: None
+) -> argparse.Namespace:
+    """The options of a script: a file for each run, --keep, --rivals and --quick, and those that
+    `add_more` adds. Without any file, the script measures all runs itself.
     """
     parser = ScriptParser(doc)
     for name, (words, _quick) in wanted.items():
         parser.add_argument(f"--{name}", metavar="RUN.json", type=Path, help=f"a run of {' '.join(words)}")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="write the runs to files in DIR")
     parser.add_rivals()
+    add_more(parser)
     options = parser.options()
-    given = [name for name in wanted if getattr(options, name)]
+    given = [name for name in wanted if file_of(options, name)]
     if given and len(given) < len(wanted):
         parser.error(f"give all of {', '.join(f'--{name}' for name in wanted)}, or none")
     for name in ("keep", "rivals"):
@@ -60,9 +63,9 @@ def runs(
     """The runs in the order of `wanted`, from their files, or measured on a separate stack of these
     parts, beside the rivals.
     """
-    files = [getattr(options, name) for name in wanted]
+    files = [file_of(options, name) for name in wanted]
     if all(files):
-        return [_read(path) for path in files]
+        return [_read(path) for path in files if path]
     with Stack(ROOT / ".stack" / script, parts, keep=False) as stack:
         manage(stack.env, "set_up_site")
         manage(stack.env, "pgperf", "build")
@@ -71,6 +74,12 @@ def runs(
                 _measured(stack, quick if options.quick else full, options, f"{script}-{name}")
                 for name, (full, quick) in wanted.items()
             ]
+
+
+def file_of(options: argparse.Namespace, name: str) -> Path | None:
+    """The file of a run, if it was given."""
+    found: Path | None = getattr(options, name.replace("-", "_"))
+    return found
 
 
 def _read(path: Path) -> Run:

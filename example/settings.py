@@ -1,5 +1,6 @@
 """Settings of the example site. Stack settings come from the environment or from `.stack/env`."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -100,6 +101,8 @@ PGPERF = {
     "MAX_RUN_SECONDS": 7200,  # `site-steps` starts web servers anew in each block
     # The layer http may request pages from the stack's web servers.
     "WEB_URLS": [url for name, url in STACK.items() if WEB_STEP.fullmatch(name)],
+    # JSON such as {"django61": "/opt/django61/bin/python"}.
+    "ENVIRONMENTS": json.loads(STACK.get("PGPERF_ENVIRONMENTS", "{}")),
 }
 
 LANGUAGE_CODE = "en"

@@ -1,0 +1,79 @@
+"""benchmarks.upgrades: its environments, and its tables on made-up runs."""
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import upgrades
+from benchmarks.upgrades import LAYERS, UPGRADES
+from tests.benchmarks.made_up_runs import comparison, row, run
+
+BEFORE, AFTER = UPGRADES["psycopg"]
+
+
+def measured(**times: tuple[float, float]) -> dict[str, Any]:
+    """A run of one workload: the times before and after the upgrade of each layer, µs."""
+    rows, compared = [], []
+    for layer, pair in times.items():
+        both = [
+            row(us, layer=layer, environment=side.name, route=side.name)
+            for us, side in zip(pair, (BEFORE, AFTER), strict=True)
+        ]
+        rows += both
+        compared.append({**comparison(both[1], both[0]), "outcome": "differs"})
+    return run(*rows, comparisons=compared)
+
+
+def test_a_row_has_both_times_and_the_runs_own_ratio() -> None:
+    (first, *_others) = upgrades._rows(measured(psycopg=(200.0, 150.0)), (BEFORE, AFTER))
+    assert first == [
+        "work", "psycopg", "200.0 (198.0 to 202.0)", "150.0 (148.5 to 151.5)", "0.750 (0.743 to 0.758)", "differs",
+    ]  # fmt: skip
+
+
+def test_a_layer_that_one_side_lacks_is_not_measured() -> None:
+    rows = list(upgrades._rows(measured(psycopg=(200.0, 150.0)), (BEFORE, AFTER)))
+    assert [cells[2] for cells in rows] == ["200.0 (198.0 to 202.0)", "not measured", "not measured"]
+
+
+def test_the_bar_needs_every_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = measured(**dict.fromkeys(LAYERS, (200.0, 150.0)))
+    for made, code in (found, 1), (_as_both_upgrades(found), 0):
+        file = tmp_path / "run.json"
+        file.write_text(json.dumps({**made, "run": {"environment": {}}}))
+        words = [word for name in upgrades.WANTED for word in (f"--{name}", str(file))]
+        monkeypatch.setattr(sys, "argv", ["upgrades", *words])
+        assert upgrades.main() == code
+        said = capsys.readouterr().out
+        assert said.count("0.750 (0.743 to 0.758)") == len(LAYERS) * len(upgrades.BENCHMARKS) * (2 - code)
+        assert ("does NOT hold" in said) == bool(code)
+
+
+def _as_both_upgrades(found: dict[str, Any]) -> dict[str, Any]:
+    """The same figures under the names of the other upgrade too."""
+    text = json.dumps(found)
+    for side, other in zip((BEFORE, AFTER), UPGRADES["django"], strict=True):
+        text = text.replace(side.name, other.name)
+    return {name: found[name] + json.loads(text)[name] for name in ("variants", "comparisons")}
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES)
+def test_the_sides_of_an_upgrade_differ_in_one_package(upgrade: str) -> None:
+    before, after = map(upgrades._packages, UPGRADES[upgrade])
+    differing = set(before) ^ set(after)
+    assert len(differing) == 2
+    assert all(word.lower().startswith(upgrade) for word in differing)
+
+
+def test_an_old_python_is_refused(tmp_path: Path) -> None:
+    old = tmp_path / "python"
+    old.write_text("#!/bin/sh\necho 3 11\n")
+    old.chmod(0o755)
+    with pytest.raises(SystemExit, match=r"Django 6\.1 needs Python 3\.12"):
+        upgrades._environments(Namespace(python=old))

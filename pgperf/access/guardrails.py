@@ -19,7 +19,7 @@ from pgperf.access import called_functions
 from pgperf.catalog.driver_queries import BULK_INSERTS, SEVEN
 from pgperf.catalog.light import LIGHT
 from pgperf.core import printable, sql_read_only
-from pgperf.core.answers import IDENTIFIER, LINE, TEXT, TRUTH, ControlQuery
+from pgperf.core.answers import IDENTIFIER, LINE, TEXT, TRUTH, WHOLE, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.layers import connects
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
@@ -236,8 +236,9 @@ def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
 def examine(route: Route) -> Access:
     """What the login of a route may do. Raises ClientFailed when the server cannot be asked."""
     with ControlConnection(route, APPLICATION) as connection:
-        role, standby, schema, table = connection.one(_WHO)
-        powers = tuple(printable.one_line(words) for (words,) in connection.all(_POWERS))
+        role, standby, version, schema, table = connection.one(_WHO)
+        asked = [_POWERS, *(query for least, query in _NEWER_POWERS.items() if version >= least)]
+        powers = tuple(printable.one_line(words) for query in asked for (words,) in connection.all(query))
         settings = dict(connection.all(_SETTINGS))
     return Access(role, powers, settings, standby, f"{schema}.{table}" if schema and table else "")
 
@@ -330,7 +331,8 @@ def definition_demands(definition: Definition, poolers: Iterable[str], productio
 
 
 _WHO_SQL = """
-SELECT current_user, pg_is_in_recovery(), relation.nspname, relation.relname
+SELECT current_user, pg_is_in_recovery(), current_setting('server_version_num')::int, relation.nspname,
+       relation.relname
 FROM (SELECT) AS always LEFT JOIN (
     SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
@@ -342,14 +344,15 @@ _SETTINGS_SQL = "SELECT name, setting FROM pg_settings WHERE name IN ({})".forma
     ", ".join(f"'{name}'" for name in (READ_ONLY, *LIMITS))
 )
 _WHO = ControlQuery(
-    "the role of this connection", _WHO_SQL, (LINE, TRUTH, IDENTIFIER.or_null, IDENTIFIER.or_null)
+    "the role of this connection", _WHO_SQL, (LINE, TRUTH, WHOLE, IDENTIFIER.or_null, IDENTIFIER.or_null)
 )
 _SETTINGS = ControlQuery("the settings of the session", _SETTINGS_SQL, (TEXT, TEXT))
 #: One row of words for each power to change something, over every role that the login may become.
-POWERS = """
+_ROLES = """
 WITH roles AS (
     SELECT * FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER') OR pg_has_role(current_user, oid, 'MEMBER')
-), relations AS (
+)"""
+POWERS = f"""{_ROLES}, relations AS (
     SELECT c.oid, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
       AND c.relpersistence <> 't'
@@ -380,7 +383,8 @@ WITH roles AS (
     SELECT 8, 'may change ' || count(DISTINCT c.oid) || ' tables, such as ' || min(c.oid::regclass::text)
     FROM relations c CROSS JOIN roles r
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
-      AND (has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+      AND (has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER'
+               || CASE WHEN current_setting('server_version_num')::int >= 170000 THEN ', MAINTAIN' ELSE '' END)
            OR has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))
     HAVING count(*) > 0
     UNION ALL
@@ -398,7 +402,33 @@ WITH roles AS (
     SELECT 11, 'may create schemas in this database' FROM roles r
     WHERE has_database_privilege(r.oid, current_database(), 'CREATE')
     HAVING count(*) > 0
+    UNION ALL
+    SELECT 12, 'may change ' || count(DISTINCT m.oid) || ' large objects, such as ' || min(m.oid)
+    FROM pg_largeobject_metadata m CROSS JOIN aclexplode(m.lomacl) a
+    WHERE a.privilege_type = 'UPDATE' AND (a.grantee = 0 OR a.grantee IN (SELECT oid FROM roles))
+    HAVING count(*) > 0
+    UNION ALL
+    SELECT 13, 'may create foreign servers of ' || string_agg(DISTINCT quote_ident(f.fdwname), ', ')
+    FROM pg_foreign_data_wrapper f CROSS JOIN roles r WHERE has_foreign_data_wrapper_privilege(r.oid, f.oid, 'USAGE')
+    HAVING count(*) > 0
+    UNION ALL
+    SELECT 14, 'may create user mappings for ' || string_agg(DISTINCT quote_ident(s.srvname), ', ')
+    FROM pg_foreign_server s CROSS JOIN roles r WHERE has_server_privilege(r.oid, s.oid, 'USAGE')
+    HAVING count(*) > 0
 )
 SELECT words FROM powers, super WHERE place = 1 OR NOT is_super ORDER BY place, words
 """
 _POWERS = ControlQuery("what the role may change", POWERS, (TEXT,))
+#: By the first version of the server that has them. A superuser needs no privilege on a setting.
+_NEWER_POWERS = {
+    150000: ControlQuery(
+        "the settings that the role may change",
+        f"""{_ROLES}
+SELECT 'may change settings of the server, such as ' || min(p.parname)
+FROM pg_parameter_acl p CROSS JOIN aclexplode(p.paracl) a
+WHERE a.privilege_type = 'ALTER SYSTEM' AND (a.grantee = 0 OR a.grantee IN (SELECT oid FROM roles WHERE NOT rolsuper))
+HAVING count(*) > 0
+""",
+        (TEXT,),
+    )
+}

@@ -54,7 +54,7 @@ def export(client: Client, model: str, kind: str, **data: str) -> Any:
 
 @pytest.mark.parametrize("more", [(), ("view_target",), ("change_target",)])
 class TestAddressesOfTargets:
-    """No page and no file tells them to those who may not see targets."""
+    """The history and an export tell them to those who may see targets only."""
 
     def test_an_export_has_them_for_those_who_may_see_targets(self, more: tuple[str, ...]) -> None:
         factories.make_database().targets.update(host="10.1.2.3")

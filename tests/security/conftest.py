@@ -34,6 +34,37 @@ LOGINS = {
         "CREATE FUNCTION their_function() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "ALTER FUNCTION their_function() OWNER TO harm_function",
     ),
+    "harm_inserter": ("GRANT INSERT ON precious TO harm_inserter",),
+    "harm_column_inserter": ("GRANT INSERT (note) ON precious TO harm_column_inserter",),
+    "harm_deleter": ("GRANT DELETE ON precious TO harm_deleter",),
+    "harm_trigger": ("GRANT TRIGGER ON precious TO harm_trigger",),
+    "harm_maintainer": ("GRANT MAINTAIN ON precious TO harm_maintainer",),
+    "harm_setval": ("GRANT UPDATE ON SEQUENCE counter TO harm_setval",),
+    "harm_large_object": (
+        "SELECT lo_create(4242)",
+        "GRANT UPDATE ON LARGE OBJECT 4242 TO harm_large_object",
+    ),
+    "harm_settings": ("GRANT ALTER SYSTEM ON PARAMETER work_mem TO harm_settings",),
+    "harm_wrapper": (
+        "CREATE FOREIGN DATA WRAPPER elsewhere",
+        "GRANT USAGE ON FOREIGN DATA WRAPPER elsewhere TO harm_wrapper",
+    ),
+    "harm_server": (
+        "CREATE SERVER far FOREIGN DATA WRAPPER elsewhere",
+        "GRANT USAGE ON FOREIGN SERVER far TO harm_server",
+    ),
+    **{
+        f"harm_{group}": (f"GRANT {group} TO harm_{group}",)
+        for group in (
+            "pg_write_server_files",
+            "pg_read_server_files",
+            "pg_signal_backend",
+            "pg_maintain",
+            "pg_checkpoint",
+            "pg_create_subscription",
+            "pg_use_reserved_connections",
+        )
+    },
     "harm_write_all": ("GRANT pg_write_all_data TO harm_write_all",),
     "harm_program": ("GRANT pg_execute_server_program TO harm_program",),
     "harm_sleeper": (
@@ -44,6 +75,7 @@ LOGINS = {
     "harm_databases": ("ALTER ROLE harm_databases CREATEDB",),
     "harm_replica": ("ALTER ROLE harm_replica REPLICATION",),
     "harm_super": ("ALTER ROLE harm_super SUPERUSER",),
+    "harm_heir": ("ALTER ROLE harm_heir NOINHERIT", "GRANT harm_super TO harm_heir WITH SET TRUE"),
     "harm_reader": (
         "GRANT SELECT ON ALL TABLES IN SCHEMA public TO harm_reader",
         "ALTER ROLE harm_reader SET default_transaction_read_only = on",
@@ -112,6 +144,8 @@ def harm(superuser_login: dict[str, Any]) -> Iterator[Harm]:
 def _tear_down(admin: psycopg.Connection[Any]) -> None:
     admin.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
     for role in (*LOGINS, READER):
+        if admin.execute("SELECT FROM pg_roles WHERE rolname = %s", [role]).rowcount:
+            admin.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(role)))
         admin.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
 
 

@@ -25,7 +25,7 @@ from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server.control_connection import ControlConnection
 from tests.kept_connections import kept
 from tests.runner.builders import definition
-from tests.security.conftest import DATABASE, READER, Harm
+from tests.security.conftest import DATABASE, LOGINS, READER, Harm
 
 SHIPPED = catalog.BENCHMARKS["orm-overhead"].workloads[0]
 FREE = WorkloadDefinition("own", "SELECT note FROM precious WHERE id = %s", (1,))
@@ -129,6 +129,22 @@ class TestDemand:
         "harm_schema": "may create schemas in this database",
         "harm_owner": "owns 1 objects",
         "harm_function": "owns 1 objects",
+        "harm_inserter": "may change 1 tables, such as precious",
+        "harm_column_inserter": "may change 1 tables, such as precious",
+        "harm_deleter": "may change 1 tables, such as precious",
+        "harm_trigger": "may change 1 tables, such as precious",
+        "harm_maintainer": "may change 1 tables, such as precious",
+        "harm_setval": "may advance 1 sequences, such as counter",
+        "harm_large_object": "may change 1 large objects, such as 4242",
+        "harm_settings": "may change settings of the server, such as work_mem",
+        "harm_wrapper": "may create foreign servers of elsewhere",
+        "harm_server": "may create user mappings for far",
+        "harm_heir": "may become the superuser harm_super",
+        **{
+            role: f"is a member of {role.removeprefix('harm_')}"
+            for role in LOGINS
+            if role.startswith("harm_pg_")
+        },
         "harm_write_all": "is a member of pg_write_all_data",
         "harm_program": "is a member of pg_execute_server_program",
         "harm_sleeper": "may change 1 tables, such as precious",

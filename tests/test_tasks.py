@@ -17,7 +17,7 @@ from pgperf import tasks
 from pgperf.core.exceptions import FenceLost, RunConflict
 from pgperf.models import Run
 from pgperf.runs import broker, state
-from pgperf.worker import heartbeat, machine_look
+from pgperf.worker import heartbeat, load_share, machine_look, statement_list
 from tests.factories import make_run, make_worker
 
 Status = Run.Status
@@ -108,10 +108,12 @@ def test_a_message_that_is_not_ours_is_logged_and_ignored(
 ) -> None:
     watched: list[int] = []
     monkeypatch.setattr(tasks, "serve", lambda row_id, *_: watched.append(row_id))
-    monkeypatch.setattr(machine_look, "serve", lambda row_id, *_: watched.append(row_id))
+    for module in (machine_look, load_share):
+        monkeypatch.setattr(module, "serve", lambda row_id, *_: watched.append(row_id))
+    monkeypatch.setattr(statement_list, "read", lambda row_id, *_: watched.append(row_id))
     run = queued()
     args, kwargs = FOREIGN[shape](run.pk)
-    for name in (broker.TASK, broker.WATCH, broker.STATEMENTS, broker.LOOK):
+    for name in (broker.TASK, broker.WATCH, broker.LOAD, broker.STATEMENTS, broker.LOOK):
         current_app.tasks[name].apply(args, kwargs, throw=True)
         assert f"ignored a message for {name}" in caplog.text
     run.refresh_from_db()
@@ -144,10 +146,10 @@ def test_an_id_without_a_run_does_nothing(number: int) -> None:
 def test_a_killed_process_with_a_forged_message_loses_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     lost: list[int] = []
     monkeypatch.setattr(heartbeat, "current", SimpleNamespace(lose=lambda run_id, _: lost.append(run_id)))
-    task = current_app.tasks[broker.TASK]
-    for args in (["x", 1], [], None, [[1]], [3, broker.SCHEMA]):
-        heartbeat.on_task_failure(task, WorkerLostError("signal 9 (SIGKILL)"), args)
-    assert lost == [3]
+    for name in (broker.TASK, broker.LOAD):
+        for args in (["x", 1], [], None, [[1]], [3, broker.SCHEMA]):
+            heartbeat.on_task_failure(current_app.tasks[name], WorkerLostError("signal 9 (SIGKILL)"), args)
+    assert lost == [3, 3]
 
 
 def test_a_late_message_of_another_version_changes_nothing(performed: list[Any]) -> None:

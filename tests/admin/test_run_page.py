@@ -77,9 +77,9 @@ def test_progress_is_small_uncached_json(admin_page: Client) -> None:
     run = factories.make_run(Run.Status.RUNNING, progress=0.5, message="block 3 of 6")
     response = admin_page.get(page(run, "progress"))
     assert "no-store" in response["Cache-Control"]
-    assert response.json() | {"hint": ""} == {
+    assert response.json() == {
         "id": run.pk, "status": "running", "status_text": "running", "progress": 0.5, "message": "block 3 of 6",
-        "error": "", "terminal": False, "workers": response.json()["workers"], "hint": "",
+        "error": "", "terminal": False, "workers": 0, "hint": "",
     }  # fmt: skip
 
 

@@ -96,6 +96,9 @@ class TestExport:
         response = export(admin_page, model, kind)
         assert response["Content-Type"] == files.FORMATS[kind].content_type
         assert f'filename="pgperf-{model}s.{kind}"' in response["Content-Disposition"]
+        rows = {"database": Database, "workload": Workload, "benchmark": Benchmark}[model].objects.all()
+        exported = files.read(f"x.{kind}", response.content).rows
+        assert sorted(row["name"] for row in exported) == sorted(row.name for row in rows)
         again = upload(admin_page, model, response.content, f"x.{kind}")
         assert again.status_code == 302
         note = LogEntry.objects.order_by("pk").first()

@@ -1,7 +1,9 @@
 """The run page, the comparison and the downloads work if any figure is unknown."""
 
+import io
 import random
 import re
+import zipfile
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
@@ -96,5 +98,17 @@ def faults(client: Client, run: Run, other: Run) -> Iterator[str]:
         *(reverse("admin:pgperf_run_download", args=[run.pk, name]) for name in (*TABLES, REPORT)),
     ):
         response = client.get(url)
-        if response.status_code != 200 or re.search(rb"[>,\s](None|nan|NaN)[<,\s]", response.getvalue()):
+        if response.status_code != 200 or UNKNOWN.search(text_of(response.getvalue())):
             yield url
+
+
+#: As code writes it: in a cell of a table or a file, or as the value of an attribute.
+UNKNOWN = re.compile(rb"""[>,\s"'](None|nan|NaN)[<,\s"']""")
+
+
+def text_of(content: bytes) -> bytes:
+    """A workbook is an archive."""
+    if not content.startswith(b"PK"):
+        return content
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return b"\n".join(map(archive.read, archive.namelist()))

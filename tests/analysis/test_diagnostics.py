@@ -94,7 +94,7 @@ def test_the_pooler_per_query() -> None:
 
 
 def test_a_pooler_that_served_nothing_divides_nothing() -> None:
-    idle = pooler(totals={}, pools={}, looks=0)
+    idle = pooler(totals={}, pools={}, polls=0)
     found = diagnostics(seen(raw(pooler=idle)))["pooler"]
     assert (found["queries"], found["wait_us_per_query"], found["pool_mode"]) == (0, None, None)
     assert found["sv_idle_min"] is None

@@ -15,11 +15,13 @@ from django.db import connection
 
 from pgperf.analysis.verdict import Capacity
 from pgperf.analysis.verdict_kinds import evidence
+from pgperf.cli.export import TABLES
 from pgperf.models import Run
 from pgperf.reports.cpu_accounting import spent_table
 from pgperf.reports.number_format import interval, number
 from pgperf.reports.run_rows import read
 from pgperf.reports.scaling import scaling_table
+from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts, checks
 from tests.factories import make_blocks, make_database, make_results, make_run, stored_verdict
 
@@ -44,10 +46,20 @@ def test_raw_slices(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["variants", "comparisons", "scaling", "timeline", "top"])
-def test_each_table(run: Run, name: str) -> None:
-    add_cpu_accounts(run)
-    assert list(csv.DictReader(io.StringIO(export(run.pk, "--table", name)))) or name == "scaling"
+def test_each_table(db: None, name: str) -> None:
+    run = add_cpu_accounts(make_blocks(make_results(make_run(), clients=(1, 8))))
+    assert list(csv.DictReader(io.StringIO(export(run.pk, "--table", name))))
     assert export(run.pk, "--table", "comparisons") == export(run.pk, "--comparisons")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_a_run_lacks_has_a_head(run: Run, name: str) -> None:
+    assert csv.DictReader(io.StringIO(export(run.pk, "--table", name))).fieldnames
+
+
+def test_the_means_of_a_suite(db: None) -> None:
+    means = csv.DictReader(io.StringIO(export(make_catalog_run("driver-suite").pk, "--table", "means")))
+    assert "psycopg2" in {row["layer"] for row in means}
 
 
 def test_markdown_is_a_table_of_each_part(run: Run) -> None:

@@ -12,7 +12,7 @@ from pgperf.core.records import CONNECTION_MODES, MODES, SCHEDULES, Variant
 from pgperf.models import ChangePoint, Run, Target, VariantResult, Workload
 
 PACKAGE = Path(pgperf.__file__).parent
-PARSED = re.compile(r'\.(r?split|r?partition|removeprefix|removesuffix|index|find)\(f?"[^"]*·')
+PARSED = re.compile(r'\.(r?split|r?partition|removeprefix|removesuffix|index|find)\((f?"[^"]*·|\w*SEPARATOR)')
 VARIANT = Variant(
     workload="w",
     layer="libpq",

@@ -66,6 +66,9 @@ def test_the_segments_of_a_bar_fill_it_without_gaps(parts: list[float]) -> None:
 
 
 def test_numbers_are_not_localized() -> None:
+    line = inline_svg.sparkline([1.0, 1.25, 1.4, 1.5])
     with translation.override("de"):
         assert bar([0.125])[0].width == "12.5"
-        assert inline_svg.sparkline([1.0, 1.25]) is not None
+        assert inline_svg.sparkline([1.0, 1.25, 1.4, 1.5]) == line
+    assert line
+    assert "." in str(line)

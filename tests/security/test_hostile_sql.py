@@ -107,6 +107,8 @@ TAKEN = [
     "SELECT repeat('x', 1000000)",
     "SHOW all",
 ]
+#: What the server says of them: a read-only transaction, or no privilege.
+READ_ONLY, DENIED = "25006", "42501"
 SLEEPS = ["SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 100000000000)"]
 LAYERS = ["libpq", "psycopg2", "psycopg", "psycopg_async", "asyncpg", "django_cursor"]
 
@@ -159,6 +161,8 @@ def test_the_readonly_role_blocks_sql_that_bypasses_the_checks(
     harm: Harm, reading: Route, c_client: Path, layer: str
 ) -> None:
     """Sent directly to a client. Large objects are excluded: any role may create its own."""
+    assert send(layer, reading, "SELECT 1", c_client.parent) == ""
+    assert send(layer, reading, TAKEN[0], c_client.parent) in (READ_ONLY, DENIED)
     for text in [each for each in (*REFUSED, *TAKEN) if "lo_" not in each and "\x00" not in each]:
         send(layer, reading, text, c_client.parent)
     assert harm.superuser.execute("SELECT count(*) FROM precious").fetchone() == (100,)

@@ -46,6 +46,17 @@ def test_a_new_worker_registers_its_layers(beat: Heartbeat) -> None:
     assert list(run_state.live_workers()) == [row]
 
 
+def test_the_start_of_a_worker_ends_the_sessions_that_lost_runs_left(
+    beat: Heartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(heartbeat.page_sessions, "remove_left", lambda: ended.append("all"))
+    beat.register()
+    assert ended == ["all"]
+    beat.refresh()
+    assert ended == ["all"]
+
+
 def test_a_worker_registers_its_environments(beat: Heartbeat, settings: Any, tmp_path: Path) -> None:
     named = {"twin": twin(tmp_path).python, "gone": "/no/such/python"}
     settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": named}

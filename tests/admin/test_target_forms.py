@@ -11,6 +11,7 @@ from pgperf.models import Database, Target
 from pgperf.transfer.columns import MAX_TARGETS
 from tests import factories
 from tests.admin.form_data import form_data
+from tests.db.test_validators import HOSTILE, HOSTS
 
 Change = Callable[[dict[str, Any], Database], None]
 
@@ -80,6 +81,38 @@ def test_a_new_target_takes_the_route_of_a_renamed_one_afterwards(
 
     assert [_send(admin_page, database, step).status_code for step in (rename, add)] == [302, 302]
     assert database.targets.count() == len(factories.ROUTES) + 1
+
+
+def _as_sent(texts: list[str]) -> list[str]:
+    """A form strips spaces, and no browser sends half a character."""
+    return [text for text in texts if text and text == text.strip() and text.isprintable() | text.isascii()]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("targets-0-host", host) for host in _as_sent([*HOSTILE, *HOSTS])),
+        *(("targets-0-port", port) for port in ("0", "65536", "-1", "5432,1", "1.5")),
+        *(("targets-0-sslmode", mode) for mode in ("none", "require options=-cx=y")),
+        *((name, text) for name in ("dbname", "user") for text in _as_sent(HOSTILE)),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+def test_hostile_names_hosts_and_ports_are_refused(
+    admin_page: Client, database: Database, field: str, value: str
+) -> None:
+    def ask(data: dict[str, Any], database: Database) -> None:
+        data[field] = value
+
+    before = _stored(database)
+    answer = _send(admin_page, database, ask)
+    assert answer.status_code == 200, "the form is shown again"
+    assert _stored(database) == before
+
+
+def _stored(database: Database) -> list[Any]:
+    fields = ("dbname", "user", "targets__host", "targets__port", "targets__sslmode")
+    return list(Database.objects.filter(pk=database.pk).order_by("targets__pk").values_list(*fields))
 
 
 @pytest.mark.parametrize("total", [MAX_TARGETS + 1, 2_000, 18_497, 10**9])

@@ -73,7 +73,8 @@ def pin(pid: int, cpus: frozenset[int] | None) -> bool:
         return True
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
-            os.sched_setaffinity(int(task), cpus)
+            with suppress(ProcessLookupError):  # a thread that has ended
+                os.sched_setaffinity(int(task), cpus)
     except OSError:
         return False
     return True

@@ -7,6 +7,7 @@ without processes. A value that cannot be read is None, never 0.
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -64,15 +65,23 @@ def thread_times(pid: int, proc: str = _PROC) -> Mapping[int, ThreadTime] | None
     /proc/PID/schedstat covers the main thread only, so each thread is read. On a kernel without
     schedstat, the process's total in clock ticks is returned as the main thread's.
     """
-    tasks = f"{proc}/{pid}/task"
-    try:
-        times = {int(tid): _task(f"{tasks}/{tid}/schedstat") for tid in os.listdir(tasks)}
-    except (OSError, ValueError):
-        times = {}
+    times = _of_each_thread(f"{proc}/{pid}/task")
     if any(task.run_ns for task in times.values()):
         return times
     ticks = sum(_ticks(pid, proc) or ())
     return {pid: ThreadTime(ticks * _TICK_NS, None)} if ticks else times or None
+
+
+def _of_each_thread(tasks: str) -> dict[int, ThreadTime]:
+    """Those that can be read: a thread may end meanwhile."""
+    times = {}
+    try:
+        for tid in os.listdir(tasks):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                times[int(tid)] = _task(f"{tasks}/{tid}/schedstat")
+    except (OSError, ValueError):
+        return {}
+    return times
 
 
 def cpu_time_between(before: Times | None, after: Times | None) -> CpuTime | None:

@@ -108,7 +108,8 @@ class Sessions:
             return []
         serving = self.others | {session.pid for session in self.here}
         newest = max(schedstat.started(session.pid) for session in self.here)
-        others = [pid for pid in schedstat.siblings(self.here[0].pid) if pid not in serving]
+        together = next(filter(None, (schedstat.siblings(session.pid) for session in self.here)), [])
+        others = [pid for pid in together if pid not in serving]
         return [pid for pid in others if 0 < schedstat.started(pid) < newest]
 
 

@@ -132,6 +132,22 @@ def parent() -> Iterator[tuple["subprocess.Popen[str]", Callable[[], int]]]:
             process.communicate()
 
 
+def test_a_thread_that_ends_meanwhile_leaves_the_others_no_cpus_of_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[int] = []
+
+    def give(task: int, _cpus: frozenset[int]) -> None:
+        if task == 8:
+            raise ProcessLookupError
+        given.append(task)
+
+    monkeypatch.setattr(os, "listdir", lambda _path: ["7", "8", "9"])
+    monkeypatch.setattr(os, "sched_setaffinity", give)
+    assert placement.pin(7, frozenset({0}))
+    assert given == [7, 9]
+
+
 def test_later_children_inherit_the_cpus_and_lose_them_again() -> None:
     before = os.sched_getaffinity(0)
     one = frozenset(sorted(before)[:1])

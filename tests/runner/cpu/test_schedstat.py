@@ -72,6 +72,13 @@ def test_all_threads_of_all_processes_are_read(tmp_path: Path) -> None:
     assert schedstat.read([7, 9, 11], str(tmp_path)) is None
 
 
+def test_a_thread_that_ends_while_they_are_read_is_left_out(tmp_path: Path) -> None:
+    """Not the whole process in ticks, which count ended threads too."""
+    process(tmp_path, 7, {7: "100 10 3"}, user=90)
+    (tmp_path / "7/task/8").mkdir()
+    assert schedstat.read([7], str(tmp_path)) == {7: {7: ThreadTime(100, 10)}}
+
+
 def test_a_kernel_without_schedstat_gives_ticks_and_no_waits(tmp_path: Path) -> None:
     process(tmp_path, 7, {7: "0 0 0"}, user=3, system=2)
     process(tmp_path, 8, {8: ""}, user=1)

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -58,14 +59,34 @@ def test_all_server_connections_of_a_pooler_are_found(routes: dict[str, Route]) 
     assert pid[0] in sessions.from_process(pooler)
 
 
+def title(pid: int) -> str:
+    """As `ps` shows it; "" if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ")
+    return ""
+
+
 def test_the_servers_own_processes_serve_no_connection(connection: psycopg.Connection[Any]) -> None:
     own = set(Sessions.of(rows_of(connection)).auxiliaries())
-    titles = {Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ") for pid in own}
+    titles = set(map(title, own))
     assert {"postgres: checkpointer", "postgres: walwriter"} <= titles
     assert connection.info.backend_pid not in own
     assert Path(f"/proc/{connection.info.backend_pid}/stat").read_text().rpartition(")")[2].split()[1] in map(
         str, own
     )
+
+
+def test_a_session_that_ended_since_the_look_hides_none_of_the_servers_own_processes(
+    routes: dict[str, Route], connection: psycopg.Connection[Any]
+) -> None:
+    with connect(routes["tcp"], "gone") as gone:
+        sessions = Sessions.of(rows_of(connection))
+        pid = gone.info.backend_pid
+    until(lambda: not title(pid), 30, "the backend has ended")
+    (first,) = (session for session in sessions.here if session.pid == pid)
+    others = [session for session in sessions.here if session is not first]
+    own = replace(sessions, here=[first, *others]).auxiliaries()
+    assert "postgres: checkpointer" in map(title, own)
 
 
 def test_a_connection_that_is_not_listed_yet_is_none_of_the_servers_own_processes(

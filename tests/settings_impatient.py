@@ -3,4 +3,4 @@
 from tests.settings import *  # noqa: F403
 from tests.settings import PGPERF
 
-PGPERF = {**PGPERF, "STALE_SECONDS": 3.0, "HEARTBEAT_SECONDS": 0.2}
+PGPERF = {**PGPERF, "STALE_SECONDS": 5.0, "HEARTBEAT_SECONDS": 0.2}

@@ -16,6 +16,7 @@ from pgperf.core.records import Route
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.test_conformance import FAKE, LIBPQ, NAMED, SITE, one_hour_slice, select, started
+from tests.waiting import until
 
 WORKERS = 3
 CONNECTED = (
@@ -70,12 +71,12 @@ def chains(reply: protocol.SliceReply, durations: "array[int]") -> list[list[int
 def test_each_worker_has_a_connection_with_its_name(
     subject: Subject, start: Start, tcp: Route, admin: psycopg.Connection
 ) -> None:
+    own = "SELECT application_name, pid FROM pg_stat_activity WHERE application_name ~ '^own' ORDER BY 1"
+    until(lambda: not admin.execute(own).fetchall(), 30, "the sessions of the one before are gone")
     client = start(subject)
     client.send(three(subject, tcp, application_name="own"))
     ready = client.read(protocol.Ready)
-    found = admin.execute(
-        "SELECT application_name, pid FROM pg_stat_activity WHERE application_name ~ '^own' ORDER BY 1"
-    ).fetchall()
+    found = admin.execute(own).fetchall()
     assert [name for name, _ in found] == ["own", "own.1", "own.2"]
     assert found[0][1] == ready.backend_pid
     assert ready.rows_per_op == 1

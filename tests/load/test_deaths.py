@@ -140,7 +140,7 @@ def kill_a_working_client(part: Part) -> None:
 
     def killed() -> bool:
         for each in clients(part):
-            if _cpu_s(each) - before[each.pid] > 0.1:
+            if _cpu_s(each) - before.get(each.pid, 0.0) > 0.1:
                 each.kill()
                 return True
         return False
@@ -149,7 +149,10 @@ def kill_a_working_client(part: Part) -> None:
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    return sum(process.cpu_times()[:2])
+    """0 if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        return sum(process.cpu_times()[:2])
+    return 0.0
 
 
 @pytest.mark.parametrize("victim", ["client", "pool child", "worker"])

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], database: Database) -> None:
     """Beside the owner's own clients, as variants of one run, with a diagnostic slice of each."""
-    run = execution.perform(ask(database, load_hosts=[0, 2], diagnostic_ms=500).pk, "owner@here")
+    run = execution.perform(ask(database, load_hosts=[0, 2], diagnostic_ms=1000).pk, "owner@here")
     assert (run.status, run.error) == (Run.Status.DONE, "")
     rows = {row.label: row for row in run.variants.all()}
     assert set(rows) == {

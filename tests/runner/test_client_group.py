@@ -351,7 +351,7 @@ class TestSharedClients:
 
     def test_the_phases_of_operations_that_connect_add_up_in_the_common_window(self) -> None:
         with groups_of(2, connect="per_operation") as (two, _control):
-            request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=MS, window_ns=20 * MS)
+            request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=MS, window_ns=200 * MS)
             record, window = measure(two, request, 0, 0)
         parts = window.by_phase()
         assert list(parts) == ["connect", "operate", "close"]

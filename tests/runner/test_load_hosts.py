@@ -125,7 +125,7 @@ class TestSchedule:
 
 
 class TestSleep:
-    @pytest.mark.parametrize(("for_s", "looks"), [(0.3, 0), (0.7, 1), (1.3, 1)])
+    @pytest.mark.parametrize(("for_s", "looks"), [(0.3, 0), (1.0, 1), (1.3, 1)])
     def test_a_slow_look_before_a_slice_does_not_delay_it(self, for_s: float, looks: int) -> None:
         looked = []
 

@@ -35,7 +35,7 @@ def kept(routes: dict[str, Route]) -> list[VariantBlock]:
     """Each pgbench lasts a second at least, so several tests read what two runs measured."""
     what = definition(
         workloads=(READ,), layers=("psycopg", "pgbench"), routes=("tcp",), clients=(2,), modes=("prepared",), rounds=2,
-        slice_ms=100, diagnostic_ms=200,
+        slice_ms=100, diagnostic_ms=600,
     )  # fmt: skip
     return run(routes, what)
 
@@ -44,7 +44,7 @@ def kept(routes: dict[str, Route]) -> list[VariantBlock]:
 def connected_each_time(routes: dict[str, Route]) -> list[VariantBlock]:
     what = definition(
         workloads=(READ,), layers=("psycopg", "pgbench", "pgbench_one_thread"), routes=("tcp",), clients=(3,),
-        connection_modes=("per_operation",), slice_ms=300, diagnostic_ms=200,
+        connection_modes=("per_operation",), slice_ms=300, diagnostic_ms=600,
     )  # fmt: skip
     return run(routes, what)
 

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from pgperf.analysis.interventions import FLAT, GROWS
-from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, Verdict
+from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Verdict
 from pgperf.analysis.verdict_kinds import DISTURBED, confirmation_evidence
 from pgperf.models import Database, Run, Target, VariantResult, Workload
 from pgperf.runs import confirmation, confirmation_definition
@@ -131,10 +131,10 @@ def test_more_clients_get_no_more_from_a_web_server_whose_only_process_is_busy(d
     assert [each.clients for each in (own, changed)] == [3, 6]
     assert own.cpu_account["web_workers"] == changed.cpu_account["web_workers"] == 1
     growth = changed.ops_per_s / own.ops_per_s
-    assert growth < GROWS
     named = word(own) == word(changed) == "web_workers"
     found = row.record.verdict.confirmation
-    assert found.outcome == (CONFIRMED if named and growth <= FLAT else UNDECIDED)
+    expected = WITHDRAWN if growth >= GROWS else CONFIRMED if named and growth <= FLAT else UNDECIDED
+    assert found.outcome == expected
     if found.outcome == CONFIRMED:
         assert row.verdict["certainty"] == CONFIRMED
         assert found.numbers.growth == growth

@@ -354,7 +354,7 @@ class TestCancel:
 class TestLost:
     def test_stale_runs_are_lost(self) -> None:
         run = state.claim(queued().pk, "w@h")
-        age(run, 29)
+        age(run, 20)
         assert (state.mark_lost(), state.effective_status(run)) == ([], Status.RUNNING)
         age(run, 31)
         assert state.effective_status(run) == Status.LOST

@@ -260,7 +260,7 @@ def measured(shop: Database) -> Run:
         routes=["tcp"], modes=["simple"], clients=[1],
     )  # fmt: skip
     small = Overrides(
-        blocks=1, rounds=2, slice_ms=10, diagnostic_ms=300, quick=True, placement="scheduler", idle="system"
+        blocks=1, rounds=2, slice_ms=10, diagnostic_ms=1000, quick=True, placement="scheduler", idle="system"
     )
     asked = request(benchmark, shop, small, foreground=True, confirmed="shop")
     return execution.perform(asked.pk, "tests")

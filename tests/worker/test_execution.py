@@ -68,6 +68,17 @@ class Watch:
             self._act(share)
 
 
+class FailsAt:
+    """An observer that raises at the first message with these words."""
+
+    def __init__(self, words: str, error: BaseException) -> None:
+        self._words, self._error = words, error
+
+    def progress(self, share: float, message: str) -> None:
+        if self._words in message:
+            raise self._error
+
+
 class TestDone:
     def test_the_run_has_its_results(self, database: Database) -> None:
         watch = Watch()
@@ -232,7 +243,7 @@ class TestFailed:
         assert "SIGKILL" in run.error
 
     def test_finished_blocks_are_kept_and_summarised(self, database: Database) -> None:
-        run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.6, ClientFailed("died"))))
+        run = execution.perform(ask(database).pk, "w@h", FailsAt("Block 2 of 3", ClientFailed("died")))
         assert (run.status, run.error) == (Status.FAILED, "died")
         assert {block.block for block in store.load_blocks(run)} == {0}
         assert run.summary["partial"] is True

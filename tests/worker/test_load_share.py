@@ -37,9 +37,7 @@ def test_a_pilot_is_not_in_the_totals_of_a_block() -> None:
     with groups_of(2) as (group, _control):
         share = _Share(1, "load@a", Lifeline(60), groups={0: group})
         for seq in (0, 1):
-            pilot = protocol.Slice(
-                seq=seq, start_ns=time.monotonic_ns() + SECOND // 2, lead_in_ops=1, count=3
-            )
+            pilot = protocol.Slice(seq=seq, start_ns=time.monotonic_ns() + 2 * SECOND, lead_in_ops=1, count=3)
             found = share._slice(0, protocol.encode(pilot).decode())
             assert [reply.ops for reply in found.recorded.replies] == [3, 3]
             assert (group.totals.to_json() == BlockTotals().to_json()) is (seq == 0)
@@ -51,7 +49,7 @@ def test_an_order_that_is_repeated_counts_once() -> None:
     with groups_of(2) as (group, _control):
         share = _Share(1, "load@a", Lifeline(60), groups={0: group})
         for seq, counts in ((1, False), (1, False), (2, True)):
-            start = time.monotonic_ns() + SECOND // 2
+            start = time.monotonic_ns() + 2 * SECOND
             line = protocol.encode(protocol.Slice(seq=seq, start_ns=start, lead_in_ops=1, count=3)).decode()
             share._slices([[0, line]])
             assert (group.totals.passing_ns >= much) is counts

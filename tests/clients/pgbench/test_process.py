@@ -128,7 +128,7 @@ def test_failed_transactions_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_frozen_server_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_GRACE_S", 1.0)
+    monkeypatch.setattr(process, "_GRACE_S", 3.0)
     with pytest.raises(PgperfError, match="the server does not answer"):
         run(playing(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 600"), time_s=0.0)
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()

@@ -167,7 +167,8 @@ def measured(what: Definition, routes: dict[str, Route]) -> list[VariantBlock]:
     return keeper.blocks
 
 
-def test_a_run_accounts_for_every_slice() -> None:
+def test_a_run_accounts_for_every_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgperf.runner.block.slow_read_ns", lambda: None)
     here = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     for block in measured(definition(blocks=1, rounds=2, clients=(1, 2)), here):
         assert {

@@ -39,6 +39,8 @@ from tests.runner.builders import definition
 
 from .test_accounting import measured
 
+pytestmark = pytest.mark.usefixtures("no_autovacuum")
+
 #: A postmaster and two that it started; who runs the benchmark is 90.
 SERVER = (10, 11, 12)
 PARENTS = {1: 0, 10: 1, 11: 10, 12: 10, 90: 1}

@@ -50,6 +50,7 @@ def wait(
 
 
 def test_a_backend_that_stays_is_said_so(routes: dict[str, Route], wait: Callable[[float], str]) -> None:
+    assert wait(LONG_S) == ""
     with connected(routes["tcp"], OURS):
         assert wait(SHORT_S) == "1 of its backends had not left the server after 0.05 s"
     assert wait(LONG_S) == ""
@@ -93,8 +94,7 @@ def test_processes_that_no_view_lists_are_not_waited_for(
     monitor: ControlConnection, postmaster: int, monkeypatch: pytest.MonkeyPatch, title: str, waits: bool
 ) -> None:
     with psutil.Popen([title], executable="/bin/cat", stdin=subprocess.PIPE) as process:
-        children = [*schedstat.children(postmaster), process.pid]
-        monkeypatch.setattr(schedstat, "children", lambda pid: children)
+        monkeypatch.setattr(schedstat, "children", lambda pid: [process.pid])
         try:
             assert bool(departure.of_backends(monitor.all, [OURS], postmaster, SHORT_S)) is waits
         finally:
@@ -113,6 +113,7 @@ def test_where_the_kernel_reports_no_ends_it_asks_again(
         raise OSError(error, "refused")
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert departure.of_backends(monitor.all, [OURS], postmaster, LONG_S) == ""
     with connected(routes["tcp"], OURS):
         assert "1 of its backends" in departure.of_backends(monitor.all, [OURS], postmaster, SHORT_S)
     assert departure.of_backends(monitor.all, [OURS], postmaster, LONG_S) == ""

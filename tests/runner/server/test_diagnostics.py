@@ -133,7 +133,7 @@ def was_seen(found: dict[str, Any]) -> bool:
 
 
 def test_lock_waits_are_reported(routes: dict[str, Route]) -> None:
-    found = run(asked(TURNS, "tcp", clients=(3,)), routes, Watcher())[0]
+    found = run(asked(TURNS, "tcp", clients=(3,), diagnostic_ms=1000), routes, Watcher())[0]
     assert found["wait_events"]["Lock"] > 0.3  # two of three wait for the one that sleeps
     assert found["events"]["Lock:advisory"] == found["wait_events"]["Lock"]
     assert found["wait_events"]["Timeout"] > 0.1

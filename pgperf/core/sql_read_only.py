@@ -7,7 +7,7 @@ cannot write. Which functions the names in the text call is looked up in the ser
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from pgperf.core import sql_calls, sql_functions
@@ -19,6 +19,10 @@ MAX_BYTES = 65_535
 _READERS = ("select", "with", "values", "table", "show")
 #: The schema of PostgreSQL's own functions. A name of another schema may be the site's own function.
 _CATALOG = ("", "pg_catalog")
+_STRINGS = (TokenKind.STRING, TokenKind.ESCAPE)
+_TEXT, _ARGUMENT = "text", "argument"
+_CONTINUED = {(_TEXT, _ARGUMENT), (_ARGUMENT, _TEXT), (_ARGUMENT, _ARGUMENT)}
+_END = Token(TokenKind.SPACE, "")
 _QUOTES = (
     TokenKind.STRING,
     TokenKind.ESCAPE,
@@ -29,6 +33,8 @@ _QUOTES = (
     TokenKind.COMMENT,
 )
 _PLACEHOLDER = re.compile(r"%(?:%|(s))")
+#: Beside an argument, these would make one word, number or quote with it: $a%s$ could open a quote.
+_JOINS = re.compile(r"""[\w$'"\\&.]|[^\x00-\x7f]""")
 
 
 def check(field: str, sql: str) -> None:
@@ -36,7 +42,10 @@ def check(field: str, sql: str) -> None:
     problem = _unfit_text(sql)
     if not problem:
         found = list(tokens(sql))
-        problem = _unfit_statement(_skeleton(field, found)) or _refused_function(sql_calls.significant(found))
+        words = sql_calls.significant(found)
+        problem = (
+            _unfit_statement(_skeleton(field, found)) or _unfit_place(sql, words) or _refused_function(words)
+        )
     if problem:
         raise InvalidDefinition(f"{field}: {problem}")
 
@@ -66,6 +75,30 @@ def _unfit_statement(skeleton: str) -> str:
     if word not in _READERS:
         return f"must read: begin with {', '.join(reader.upper() for reader in _READERS)}"
     return ""
+
+
+def _unfit_place(sql: str, found: list[Token]) -> str:
+    """Why a placeholder may not stand where it stands; "" if all may.
+
+    With any argument, the other tokens must remain what they are.
+    """
+    for match in _PLACEHOLDER.finditer(sql):
+        beside = sql[max(match.start() - 1, 0) : match.start()] + sql[match.end() : match.end() + 1]
+        if match[1] and _JOINS.search(beside):
+            return "a placeholder %s that touches a letter, a digit, a quote or one of $ & . ; write spaces around it"
+    if any(pair in _CONTINUED for pair in pairwise(_texts(found))):
+        return "a placeholder %s beside a text in quotes or another %s: one would continue the other"
+    return ""
+
+
+def _texts(found: list[Token]) -> Iterator[str]:
+    """Of each token: is it a text in quotes, or a placeholder?"""
+    after_percent = False
+    for token, following in pairwise([*found, _END]):
+        is_placeholder = token.text == "%" and following.text == "s"
+        if not after_percent:
+            yield _ARGUMENT if is_placeholder else _TEXT if token.kind in _STRINGS else ""
+        after_percent = is_placeholder
 
 
 def _refused_function(found: list[Token]) -> str:

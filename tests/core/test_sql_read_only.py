@@ -1,11 +1,15 @@
 """One statement that reads, or a refusal at the field."""
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from pgperf import catalog
-from pgperf.core import sql_read_only
+from pgperf.core import sql_parameters, sql_read_only
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import WorkloadDefinition
+from pgperf.core.sql_calls import significant
+from pgperf.core.sql_lexer import Token, tokens
 
 READS = [
     "SELECT 1",
@@ -102,6 +106,20 @@ REFUSED = {
     'SELECT 1 AS "a%s"': "placeholder",
     "SELECT 1 -- %s": "placeholder",
     "SELECT /* %%%s */ 1": "placeholder",
+    "SELECT $a%s$ ' $a1$; DO $b$ x $b$ --'": "touches",
+    "SELECT %s$a$ ' $a$; DO $b$ x $b$ --'": "touches",
+    "SELECT E%s": "touches",
+    "SELECT U&%s": "touches",
+    "SELECT 'a'%s": "touches",
+    "SELECT %s'a'": "touches",
+    'SELECT %s"a"': "touches",
+    "SELECT é%s": "touches",
+    "SELECT 1%s": "touches",
+    "SELECT %s%s": "touches",
+    "SELECT %s.5": "touches",
+    "SELECT E'a'\n%s": "continue",
+    "SELECT %s\n'a'": "continue",
+    "SELECT %s -- and\n %s": "continue",
 }
 
 
@@ -114,6 +132,55 @@ def test_statements_that_read_are_accepted(sql: str) -> None:
 def test_other_statements_are_refused(sql: str, why: str) -> None:
     with pytest.raises(InvalidDefinition, match=f"^other_sql: .*{why}"):
         sql_read_only.check("other_sql", sql)
+
+
+ARGUMENTS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.sampled_from("'\\$a-;\n "))
+PIECES = st.sampled_from(
+    [
+        "$",
+        "$a$",
+        "'",
+        '"',
+        "\\",
+        "E",
+        "U&",
+        "a",
+        "é",
+        "1",
+        ".",
+        "-",
+        "/",
+        "*",
+        "(",
+        ",",
+        ";",
+        " ",
+        "\n",
+        "x'",
+        "N",
+    ]
+)
+
+
+@given(st.lists(PIECES | st.just("%s"), max_size=12).map("".join), st.data())
+def test_no_argument_changes_the_rest_of_an_accepted_statement(text: str, data: st.DataObject) -> None:
+    sql = f"SELECT {text}"
+    try:
+        sql_read_only.check("sql", sql)
+    except InvalidDefinition:
+        assume(False)
+    pieces = sql.split("%s")
+    args = [data.draw(ARGUMENTS) for _ in pieces[1:]]
+    words = [sql_parameters.literal("%s", [arg]) for arg in args]
+    apart = [each for pair in zip(pieces, [*words, ""], strict=True) for each in pair]
+    assert shown(sql_parameters.literal(sql, args)) == [token for each in apart for token in shown(each)]
+    numbers = [f"${at}" for at in range(1, len(pieces))]
+    apart = [each for pair in zip(pieces, [*numbers, ""], strict=True) for each in pair]
+    assert shown(sql_parameters.numbered(sql)) == [token for each in apart for token in shown(each)]
+
+
+def shown(sql: str) -> list[Token]:
+    return significant(tokens(sql))
 
 
 @pytest.mark.parametrize("work", catalog.workloads(), ids=lambda work: work.name)

@@ -10,7 +10,7 @@ The site's values stay in this process's memory. Everything that is shown or sto
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -174,15 +174,15 @@ def _plans(definition: Definition, found: Capture, settings: CaptureSettings) ->
             for text, literal in list(texts.items())[:MOST_TEXTS]:
                 client.send(protocol.Query(f"EXPLAIN (COSTS OFF) {literal}"))
                 lines = client.expect(protocol.Rows, _TIMEOUT_S).rows
-                plans[text] = [_masked_line(line[0] or "") for line in lines]
+                plans[text] = _masked_plan(line[0] or "" for line in lines)
     except ClientFailed:
         return {}
     return plans
 
 
-def _masked_line(line: str) -> str:
-    """A line of a plan with ? for its values."""
-    return line[: len(line) - len(line.lstrip())] + masked(line)
+def _masked_plan(lines: Iterable[str]) -> list[str]:
+    """With ? for its values, which may have several lines."""
+    return masked("\n".join(lines)).split("\n")
 
 
 def _top(work: WorkloadDefinition) -> str:

@@ -51,6 +51,11 @@ def test_every_layer_below_repeats_the_statements_of_a_page_with_their_plans_wit
     assert "arbour" not in repr(found.to_json()).lower().replace("the harbour", "")
 
 
+def test_a_value_of_several_lines_is_masked_as_a_whole() -> None:
+    plan = ["Seq Scan on book", "  Filter: (note = 'Dear Jane", "the code is hunter two", "bye ''ada''", "'::text)"]
+    assert module._masked_plan(plan) == ["Seq Scan on book", "  Filter: (note = ?::text)"]
+
+
 def test_every_layer_below_repeats_the_statements_of_a_head_request(site: CaptureSettings) -> None:
     repeated(captured("/books/?q=the&page=1", site, method="HEAD"))
 

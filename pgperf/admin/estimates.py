@@ -23,7 +23,7 @@ def estimate_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
     """POST with the fields of the form of a benchmark; with `kind`, of *Measure a query of mine*.
 
     Nothing is stored. A query's text and values would be in the log of a web server after a GET, and
-    too long for some. 403 without the permission to add or change a benchmark.
+    too long for some. 403 without the permission to add or change a benchmark, and that of the kind.
     """
     if not (page.has_add_permission(request) or page.has_change_permission(request)):
         raise PermissionDenied
@@ -31,6 +31,8 @@ def estimate_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
         return HttpResponseNotAllowed(["POST"])
     name = request.POST.get("kind", "")
     if name in KINDS:
+        if not permissions.has_all(request.user, filter(None, (KINDS[name].permission,))):
+            raise PermissionDenied
         found = estimate_of(Measured(request.user, name, KINDS[name], request.POST, is_sent=True))
     else:
         form = page.get_form(request)(request.POST)

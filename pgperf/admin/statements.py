@@ -17,6 +17,7 @@ from pgperf.runs import statement_lists
 
 _MOST_VALUES = 200
 _MOST_CHARACTERS = 20_000
+_MOST_OF_VALUE = 10_000
 
 
 class StatementValues(forms.Form):
@@ -32,12 +33,12 @@ class StatementValues(forms.Form):
             self.fields[_field(number)] = forms.CharField(
                 label=f"${number}",
                 strip=False,
-                max_length=10_000,
+                max_length=_MOST_OF_VALUE,
                 help_text=_('A number, true, false, null, or a text; "42" in quotes is a text.'),
             )
 
     def clean_numbered(self) -> str:
-        if len(set(self._order)) > _MOST_VALUES:
+        if len(self._order) > _MOST_VALUES:
             raise ValidationError(_("At most %d placeholders.") % _MOST_VALUES)
         return str(self.cleaned_data["numbered"])
 
@@ -48,9 +49,16 @@ class StatementValues(forms.Form):
 
     @property
     def args(self) -> list[Any]:
-        """A value for each `%s` of `sql`; None for one that is not given."""
-        given = self.data if self.is_bound else {}
-        return [sql_numbered.typed_value(given.get(_field(number)) or "null") for number in self._order]
+        """A value for each `%s` of `sql`; None for one that is not given, or that its field refuses.
+
+        A statement that the form refuses has none: a value counts once for each of its placeholders.
+        """
+        order = self._order if len(self._order) <= _MOST_VALUES else ()
+        return [sql_numbered.typed_value(self._given(number)) for number in order]
+
+    def _given(self, number: int) -> str:
+        text = self.data.get(_field(number), "") if self.is_bound else ""
+        return text if 0 < len(text) <= _MOST_OF_VALUE else "null"
 
 
 def ask_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:

@@ -7,9 +7,11 @@ machine's free memory before the run starts. An earlier run may tell the server'
 from dataclasses import dataclass
 from math import ceil
 
+from django.contrib.auth.models import AnonymousUser
 from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 
+from pgperf.access import permissions
 from pgperf.conf import get_settings
 from pgperf.models import Database, Run
 from pgperf.reports import number_format
@@ -87,8 +89,9 @@ def _by_worker() -> str:
 
 
 def _limit(database: Database) -> int | None:
-    """The server's max_connections as the last finished run on the database found it."""
+    """The server's max_connections as the last finished run found it that everybody may see."""
     done = Run.objects.filter(database=database, status=Run.Status.DONE).order_by("-pk")
+    done = permissions.visible(done, AnonymousUser())
     found = done.values_list("environment", flat=True).first() or {}
     told = str((found.get("server") or {}).get("max_connections", ""))
     return int(told) if told.isascii() and told.isdigit() else None

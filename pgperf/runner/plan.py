@@ -35,6 +35,8 @@ COHORT_CONNECTIONS = 64
 #: 1024 that a process usually may have.
 COHORT_PAGE_PROCESSES = 260
 _SHUFFLES = 24
+#: Most combinations of a benchmark's fields: a page plans them, and may not take seconds for it.
+MOST_COMBINATIONS = 2_000
 _WORKERS_STAY = "several workers of a process keep their connections"
 _TOOL_KEEPS_NO_RATE = "another program makes its load, and takes no schedule from pgperf"
 _TOOL_KEEPS_NO_START = "another program makes its load, and begins when it likes"
@@ -50,6 +52,7 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
 
     Raises InvalidDefinition when nothing is left to compare.
     """
+    check_size(definition)
     lacking = (
         *_lacking_connection_modes(definition),
         *_lacking_environments(definition),
@@ -166,6 +169,22 @@ def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[i
         if variants[index].control
     ]
     return [*(pair for each in rungs.values() for pair in pairwise(each)), *twins, *copies]
+
+
+def check_size(definition: Definition) -> None:
+    """Raises InvalidDefinition for more combinations than a plan may have."""
+    fields = {
+        "workloads": definition.workloads, "layers": definition.layers, "routes": definition.routes,
+        "modes": definition.modes, "clients": definition.clients, "connection modes": definition.connection_modes,
+        "environments": definition.environments, "rates": definition.rates, "load hosts": definition.load_hosts,
+    }  # fmt: skip
+    total = math.prod(len(values) for values in fields.values())
+    if total > MOST_COMBINATIONS:
+        several = ", ".join(f"{len(values)} {name}" for name, values in fields.items() if len(values) > 1)
+        raise InvalidDefinition(
+            f"layers: {several} make {total:,} combinations, and a benchmark has at most {MOST_COMBINATIONS:,}:"
+            " choose fewer, or make several benchmarks"
+        )
 
 
 def _variants(definition: Definition) -> list[Variant]:

@@ -15,6 +15,7 @@ from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS, VIEW_LAYER
 from pgperf.core.limits import Limit, N
 from pgperf.db import validators
+from pgperf.runner.plan import check_size
 from pgperf.workloads import discovery
 
 #: To end the web servers of a route, and for the first answer of those that follow.
@@ -107,6 +108,7 @@ def freeze(
 
 def _check_together(definition: records.Definition) -> None:
     """The fields that are right on their own, but perhaps not together."""
+    check_size(definition)
     _some_mode_possible(definition)
     _allowed_connections(definition)
     _rates_of_clients(definition)

@@ -199,6 +199,17 @@ class DatabaseResource(DefinitionResource):
         pairs += [(route, before.get(route), after.get(route)) for route in sorted({*before, *after})]
         return [f"{name}: {old or 'none'} → {new or 'none'}" for name, old, new in pairs if old != new]
 
+    def before_import_row(self, row: Any, **kwargs: Any) -> None:
+        """Refuse stored targets of those who may not see them: a comparison would tell whether a guess
+        is right.
+        """
+        super().before_import_row(row, **kwargs)
+        assert self.permissions is not None
+        is_guess = row.get("targets", ABSENT) is not ABSENT and not self.permissions.may("view", Target)
+        if is_guess and self.get_queryset().filter(name=row["name"]).exists():
+            message = _("You do not have permission to view targets: leave out this column.")
+            raise ValidationError({"targets": message})
+
     def _refusals(self, instance: Any) -> dict[str, Any]:
         refused = super()._refusals(instance)
         before = {target["route"]: target for target in self._before["targets"]}

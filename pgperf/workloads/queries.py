@@ -20,6 +20,8 @@ from pgperf.workloads import query_access
 
 FETCHES = ("get", "list", "first", "count", "exists", "values_list")
 MAX_LIMIT = 100_000
+_NAMES = ("lookup", "select_related", "prefetch_related", "ordering", "values")
+_MOST_NAMES, _MOST_CHARACTERS, _MOST_RELATIONS = 100, 300, 10
 
 _OF_OBJECTS = ("get", "list", "first")
 _LIMITED = ("list", "values_list", "count")
@@ -32,6 +34,8 @@ def check(query: Mapping[str, Any]) -> None:
     Runs no query. `query_access.check_user` asks for the permissions of a user.
     """
     model = _checked_model(query)
+    if unfit := {part: [problem] for part in _NAMES if (problem := _size_problem(query.get(part)))}:
+        raise ValidationError(unfit)
     found: dict[str, list[str]] = {}
     for part, problems in _CHECKS.items():
         if messages := list(problems(query, model)):
@@ -39,6 +43,23 @@ def check(query: Mapping[str, Any]) -> None:
     if found:
         raise ValidationError(found)
     query_access.check_secrets(query)
+
+
+def _size_problem(names: Any) -> str:
+    """Why there are too many or too long names to look up each of them; "" if there are not."""
+    if not isinstance(names, dict | list) or (
+        all(_is_short(name) for name in names) and len(names) <= _MOST_NAMES
+    ):
+        return ""
+    return _("At most %(count)d names, each with at most %(characters)d characters and %(relations)d relations.") % {
+        "count": _MOST_NAMES, "characters": _MOST_CHARACTERS, "relations": _MOST_RELATIONS,
+    }  # fmt: skip
+
+
+def _is_short(name: Any) -> bool:
+    return not isinstance(name, str) or (
+        len(name) <= _MOST_CHARACTERS and name.count("__") <= _MOST_RELATIONS
+    )
 
 
 def build(query: Mapping[str, Any]) -> Callable[[], Any]:

@@ -207,6 +207,7 @@ def test_each_rate_adds_variants_that_use_the_same_connections(admin_page: Clien
         ("routes", "elsewhere", "demo has no enabled target for elsewhere"),
         ("database", "4711", "Default database: "),
         ("blocks", "0", "Blocks: "),
+        ("rates", ", ".join(map(str, range(1, 3000))), "2999 rates make 11,996 combinations"),
         ("modes", ["extended"], ""),
     ],
 )

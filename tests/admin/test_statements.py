@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from pgperf.access.permissions import MEASURE
+from pgperf.admin.statements import StatementValues
 from pgperf.core import sql_numbered
 from pgperf.models import Database, Run, StatementList
 from pgperf.reports import statement_lists
@@ -46,6 +47,22 @@ def address(database: Database) -> str:
 def filled(client: Client, database: Database, *values: str) -> dict[str, Any]:
     data = form(client.get(address(database)).content.decode(), "token")
     return {**data, **{f"value_{at}": value for at, value in enumerate(values, 1)}}
+
+
+def test_an_estimate_needs_the_permission_of_the_kind(database: Database) -> None:
+    client = staff_client("ada", *NEEDED, "change_benchmark")
+    data = {"kind": "statement", "numbered": QUERY, "value_1": "1"}
+    assert client.post(reverse("admin:pgperf_benchmark_estimate"), data).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("numbered", "value"), [("SELECT " + "$1 " * 6000, "7"), ("SELECT " + "$1," * 150 + "1", "x" * 100_000)]
+)
+def test_a_value_is_not_repeated_without_limit(numbered: str, value: str) -> None:
+    """A megabyte for each of ten thousand placeholders ended the process of the page."""
+    values = StatementValues(numbered, {"numbered": numbered, "value_1": value})
+    assert not values.is_valid()
+    assert len(json.dumps(values.args)) < 2_000
 
 
 def test_the_list_has_its_age_and_times(admin_page: Client, database: Database) -> None:

@@ -75,6 +75,17 @@ class TestAddressesOfTargets:
         assert ("permission to view targets" in shown) != bool(more)
 
 
+def test_an_import_does_not_tell_whether_a_guessed_address_is_right(admin_page: Client) -> None:
+    upload(admin_page, "database", [{**ROW, "targets": [{"route": "tcp", "host": "127.0.0.2"}]}])
+    client = staff_client("ada", *MANAGER, "import_database")
+    (exported,) = json.loads(export(admin_page, "database", "json").content)
+    right = exported["targets"][0]
+    sent = [[{**exported, "targets": [{**right, "host": host}]}] for host in ("127.0.0.2", "127.0.0.3")]
+    answers = [str(upload(client, "database", rows, check="1").context["problems"]) for rows in sent]
+    assert answers[0] == answers[1]
+    assert "permission to view targets" in answers[0]
+
+
 def test_an_import_of_a_file_without_targets_keeps_them(admin_page: Client) -> None:
     factories.make_database().targets.update(host="127.0.0.2")
     found = json.loads(

@@ -19,6 +19,8 @@ from tests.clients.web_server import PAGE, WebServer, answer
 
 pytest.importorskip("pycurl")
 
+from pgperf.clients.http import exchange
+
 HTTP = Subject("http", "simple", "pgperf.clients.programs.http_client")
 IMPATIENT = Subject("http", "simple", "tests.clients.impatient_http_client")
 NAME = "site.example"
@@ -144,6 +146,19 @@ def test_no_proxy_and_no_credentials_of_the_surroundings_are_used(
 
 
 # Answers that are not the page
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ("http://site.example:8000/login/?next=/a/", "http://site.example:8000/login/"),
+        ("http://site.example/reset/Mg/s3cret-token/", "http://site.example/reset/…"),
+        ("https://files.example/bucket/key?signature=s3cret#s3cret", "https://files.example/bucket/…"),
+        ("https://ada:s3cret@files.example", "https://files.example/"),
+    ],
+)
+def test_of_a_redirect_its_target_is_shown_without_what_may_be_secret(target: str, shown: str) -> None:
+    assert exchange._place(target) == shown
 
 
 @pytest.mark.parametrize(

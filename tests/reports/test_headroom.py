@@ -47,6 +47,14 @@ def test_limits_come_from_an_earlier_run(database: Database, connections: int, r
     )
 
 
+def test_a_restricted_run_tells_no_limit(database: Database) -> None:
+    run = factories.make_results(factories.make_run(database=database))
+    Run.objects.filter(pk=run.pk).update(restricted=True)
+    (need, *_others) = needs(database, connections=26)
+    assert "max_connections = 100" not in need.asked
+    assert not need.problem
+
+
 @pytest.mark.parametrize("environment", [{}, {"server": None}, {"server": {"max_connections": None}}])
 def test_a_limit_missing_from_the_earlier_run_is_unknown(
     database: Database, environment: dict[str, Any]

@@ -26,6 +26,16 @@ LADDER = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
 ROUTES = ("socket", "tcp", "pgbouncer")
 
 
+def test_more_combinations_than_a_page_can_plan_are_refused_at_once() -> None:
+    many = [f"tcp+{ms}ms" for ms in range(1, 1001)]
+    with pytest.raises(InvalidDefinition, match=r"layers: 3 layers, 1000 routes make 3,000 combinations"):
+        make_plan(definition(layers=LADDER[:3], routes=tuple(many)))
+    with pytest.raises(InvalidDefinition, match="at most 2,000"):
+        make_plan(
+            definition(layers=LADDER, clients=tuple(range(1, 65)), rates=tuple(map(float, range(1, 20_001))))
+        )
+
+
 def test_orm_overhead_is_one_cohort_with_two_controls() -> None:
     plan = make_plan(definition(layers=LADDER, routes=ROUTES))
     assert len(plan.cohorts) == 1

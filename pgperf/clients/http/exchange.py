@@ -1,6 +1,7 @@
 """One HTTP request and its answer, through libcurl, again and again over one connection."""
 
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pycurl
 
@@ -83,7 +84,16 @@ class Exchange:
 
     def _redirect(self, status: int) -> str:
         target = self._curl.getinfo(pycurl.REDIRECT_URL) if status in _REDIRECTS else None
-        return f"a redirect to {_printable(target)}, which is not followed" if target else ""
+        return f"a redirect to {_printable(_place(target))}, which is not followed" if target else ""
+
+
+def _place(url: str) -> str:
+    """The host and the first part of the path: the rest may hold a token or a user's values."""
+    parts = urlsplit(url)
+    first, _, rest = parts.path.lstrip("/").partition("/")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/{first}" + (
+        "/…" if rest else "/" if first else ""
+    )
 
 
 def _options(spec: protocol.Spec, deadline_s: float) -> dict[int, Any]:

@@ -52,7 +52,13 @@ def test_every_layer_below_repeats_the_statements_of_a_page_with_their_plans_wit
 
 
 def test_a_value_of_several_lines_is_masked_as_a_whole() -> None:
-    plan = ["Seq Scan on book", "  Filter: (note = 'Dear Jane", "the code is hunter two", "bye ''ada''", "'::text)"]
+    plan = [
+        "Seq Scan on book",
+        "  Filter: (note = 'Dear Jane",
+        "the code is hunter two",
+        "bye ''ada''",
+        "'::text)",
+    ]
     assert module._masked_plan(plan) == ["Seq Scan on book", "  Filter: (note = ?::text)"]
 
 

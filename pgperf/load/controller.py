@@ -29,7 +29,7 @@ from pgperf.runner.load_accounts import HostBlock
 from pgperf.runner.load_hosts import HostStart, percentile
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runs import broker, database_clock, state
-from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
+from pgperf.runs.db_retry import drop_broken_connection, is_outage, retry_while_down
 from pgperf.runs.order_rows import Answer
 
 logger = logging.getLogger(__name__)
@@ -315,8 +315,10 @@ class LoadHostController:
         try:
             for host in self._hosts:
                 _check_alive(host)
-        except CONNECTION_ERRORS:
-            drop_broken_connection()  # the heartbeat limits how long a run continues without an answer
+        except Error as error:
+            if not is_outage(error):
+                raise
+            drop_broken_connection(error)  # the heartbeat limits how long a run continues without an answer
 
     def _set_clocks(self, found: Mapping[str, Answer]) -> None:
         """Lay each host's clock beside ours, by way of the database's."""

@@ -225,9 +225,14 @@ def pause() -> Pause | None:
 def _wait_while_paused(run_id: int) -> None:
     """Raises RunWaits while pgperf is paused; the run is sent when the pause ends."""
     if pause():
-        queued = _runs().filter(pk=run_id, status=Status.QUEUED)
-        queued.update(sent_at=None, message=_PAUSED)
+        _stay(run_id, sent_at=None, message=_PAUSED)
         raise RunWaits(_PAUSED)
+
+
+def _stay(run_id: int, **fields: Any) -> None:
+    """Write these fields of a queued run. Raises RunConflict if it has ended, or was taken."""
+    if not _runs().filter(pk=run_id, status=Status.QUEUED).update(**fields):
+        raise RunConflict(f"{_status_text(run_id, _runs().filter(pk=run_id).first())}, not queued")
 
 
 def _claim(run_id: int, worker: str, host: str) -> Run:
@@ -255,13 +260,12 @@ def _wait_for_holder(run_id: int, host: str) -> Run | None:
     """Mark the run as to be sent again, then look who holds it up; in this order no end slips
     through between.
     """
-    queued = _runs().filter(pk=run_id, status=Status.QUEUED)
-    queued.update(sent_at=None)
+    _stay(run_id, sent_at=None)
     database = _runs().filter(pk=run_id).values("database_name")
     other = _runs().filter(Q(busy_key__in=database) | Q(busy_host=host)).exclude(pk=run_id).first()
     holder = other or busy_with(host, run_id)
     if holder:
-        queued.update(message=_waits(holder, host))
+        _stay(run_id, message=_waits(holder, host))
     return holder
 
 

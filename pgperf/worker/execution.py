@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -24,7 +24,7 @@ from pgperf.access import credentials, fixtures, guardrails, page_sessions, perm
 from pgperf.agent.controller import AgentController
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
-from pgperf.core import layers, system_limits
+from pgperf.core import layers, printable, system_limits
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled, RunConflict
 from pgperf.core.protocol import scrub
@@ -42,7 +42,7 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import load_limits
 from pgperf.runs import changes, confirmation, query_access, state, store
-from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
+from pgperf.runs.db_retry import drop_broken_connection, is_outage, retry_while_down
 from pgperf.runs.definitions import starting_here
 from pgperf.worker import block_hooks, change_mail, environments, machine_look
 from pgperf.worker.environments import Usable
@@ -77,8 +77,14 @@ def perform(run_id: int, worker: str, listener: ProgressListener | None = None) 
     run = _claim(run_id, worker)
     settings = get_settings()
     observer = _Recorder(run, listener, settings.HEARTBEAT_SECONDS, _retry_s())
-    with observer.background_heartbeat(settings.STALE_SECONDS / 3):
-        _measure(_ClaimedRun(run, observer))
+    job = _ClaimedRun(run, observer)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(observer.background_heartbeat(settings.STALE_SECONDS / 3))
+        except RuntimeError as error:  # the system lets the worker start no thread
+            job.end(error)
+        else:
+            _measure(job)
     if run.status == Run.Status.DONE:
         change_mail.send(run, changes.record(run))
     return run
@@ -386,6 +392,7 @@ class _Recorder:
         self._every_s = every_s
         self._retry_s = retry_s
         self._tried_at = self._written_at = self._progress_at = time.monotonic()
+        self._is_taken_away = False  # the heartbeat's thread sets it
         self._polled_at = 0.0
         self._share, self._message = 0.0, "Connecting."
         self._lock = threading.Lock()
@@ -410,14 +417,18 @@ class _Recorder:
         self._polled_at = time.monotonic()
         try:
             return state.is_cancelling(self._run)
-        except CONNECTION_ERRORS:
-            drop_broken_connection()
+        except Error as error:
+            if not is_outage(error):
+                raise
+            drop_broken_connection(error)
             return False  # the heartbeat limits how long a run continues without an answer
 
     def poll_cancel(self) -> None:
         """Called while the runner waits for clients, so that neither a slow start nor a long round
-        delays a cancel.
+        delays a cancel, or the end of a run that was taken away.
         """
+        if self._is_taken_away:
+            raise FenceLost(f"run {self._run.pk} was taken away while it measured")
         if time.monotonic() - self._progress_at >= LONG_ROUND_S and self.cancelled():
             raise RunCancelled("cancelled on request")
 
@@ -443,7 +454,8 @@ class _Recorder:
                 with closing(connections[router.db_for_write(Run)]):
                     self._beat()
             except FenceLost:
-                return  # the runner finds out by itself
+                self._is_taken_away = True
+                return
             except Error:
                 logger.warning("run %s: its heartbeat could not be written", self._run.pk)
                 self._tried_at = time.monotonic()
@@ -454,8 +466,9 @@ class _Recorder:
         """
         try:
             self._beat()
-        except CONNECTION_ERRORS:
-            if time.monotonic() - self._written_at >= self._retry_s or not drop_broken_connection():
+        except Error as error:
+            late = time.monotonic() - self._written_at >= self._retry_s
+            if late or not is_outage(error) or not drop_broken_connection(error):
                 raise
             self._tried_at = time.monotonic()
 
@@ -524,12 +537,13 @@ def _reason(error: BaseException, secrets: Mapping[str, str]) -> str:
     text = scrub(str(error), secrets)
     if isinstance(error, SystemExit):
         text = "The worker was shut down."
-    elif isinstance(error, CONNECTION_ERRORS):
+    elif is_outage(error):
         text = f"The site's own database, which holds the runs, failed or did not answer: {text}"
     elif refused := system_limits.explanation(error):
         text = refused
     elif not isinstance(error, PgperfError):
         text = f"Unexpected {type(error).__name__}: {text} (the worker's log has more)"
+    text = printable.lines(text)  # a database stores neither NUL nor half a character
     return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 1] + "…"
 
 

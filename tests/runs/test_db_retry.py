@@ -64,6 +64,44 @@ def test_a_full_disk_has_a_time_limit_of_its_own(sqlstate: str, tries: int) -> N
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_standby_after_a_failover_is_left_for_another_connection() -> None:
+    pids: list[int] = []
+
+    def step() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            pids.append(cursor.fetchone()[0])
+        if len(pids) < 2:
+            say("25006")
+        return "stored"
+
+    assert retry_while_down(step, 60, "testing") == "stored"
+    assert pids[0] != pids[1]
+
+
+class Refused(Exception):
+    """An error of psycopg2."""
+
+    pgcode = "53100"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_restart_after_a_full_disk_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    full, away = OperationalError("no space"), OperationalError("starting up")
+    full.__cause__ = Refused()
+    clock = iter([0.0, 0.0, 500.0, 501.0, 519.0])
+    monkeypatch.setattr(db_retry.time, "monotonic", lambda: next(clock))
+    errors = [full, away, away]
+
+    def step() -> str:
+        if errors:
+            raise errors.pop(0)
+        return "stored"
+
+    assert retry_while_down(step, 20, "testing", disk_full_s=600) == "stored"
+
+
+@pytest.mark.django_db(transaction=True)
 def test_other_errors_are_raised_at_once() -> None:
     calls: list[Any] = []
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from pgperf import signals
 from pgperf.core.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
 from pgperf.models import LoadShare, Run, Sampling, Worker
-from pgperf.runs import state
+from pgperf.runs import pause, state
 from tests.concurrency import at_once
 from tests.factories import make_benchmark, make_database, make_run, make_worker
 
@@ -349,6 +349,25 @@ class TestCancel:
         with pytest.raises(RunConflict, match="is lost"):
             state.request_cancel(run)
         assert reread(run).status == Status.LOST
+
+
+class TestEndedWhileWaiting:
+    def test_a_cancelled_run_waits_for_nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Else a command would wait for the turn of a run that has ended."""
+        state.claim(queued().pk, "w@h")
+        waits = queued()
+        state.request_cancel(waits)
+        with pytest.raises(RunConflict, match="is cancelled, not queued") as refused:
+            state.claim(waits.pk, "x@h")
+        assert not isinstance(refused.value, RunWaits)
+
+    def test_nor_for_the_end_of_a_pause(self) -> None:
+        waits = queued()
+        state.request_cancel(waits)
+        pause.begin("ada")
+        with pytest.raises(RunConflict, match="is cancelled, not queued") as refused:
+            state.claim(waits.pk, "x@h")
+        assert not isinstance(refused.value, RunWaits)
 
 
 class TestLost:

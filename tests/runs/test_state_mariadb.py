@@ -26,7 +26,13 @@ def server(tmp_path: Path) -> Iterator[Path]:
     account = "root" if os.getuid() == 0 else os.environ["USER"]
     make = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={account}", "--skip-test-db"]
     subprocess.run([*make, "--auth-root-authentication-method=normal"], check=True, capture_output=True)
-    words = [f"--datadir={data}", f"--socket={socket}", f"--user={account}", "--skip-networking"]
+    words = [
+        f"--datadir={data}",
+        f"--socket={socket}",
+        f"--user={account}",
+        "--skip-networking",
+        "--default-time-zone=+02:00",
+    ]  # not that of the site
     part = Part(
         name="MariaDB",
         argv=[MARIADB, "--no-defaults", *words],

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -547,6 +548,47 @@ def test_a_hanging_client_does_not_delay_a_cancel(
         ask(database, replace(frozen, workloads=(replace(frozen.workloads[0], sql=word),))).pk, "w@h"
     )
     assert (run.status, run.error) == (Status.CANCELLED, "cancelled on request")
+
+
+def test_a_run_that_was_taken_away_ends_while_it_waits_for_a_client(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its heartbeat finds out; the clients must not load the server beside the next run."""
+    frozen = definition(warm_up_ops=100)
+    run = ask(database, replace(frozen, workloads=(replace(frozen.workloads[0], sql="hang at ready"),)))
+    monkeypatch.setattr(execution, "_retry_s", lambda: 1.0)
+    settings = replace(execution.get_settings(), STALE_SECONDS=0.3)
+    monkeypatch.setattr(execution, "get_settings", lambda: settings)
+
+    def taken_away(own: Run, *_words: Any) -> None:
+        raise FenceLost(f"run {own.pk} is lost")
+
+    monkeypatch.setattr(state, "heartbeat", taken_away)
+    began = time.monotonic()
+    with pytest.raises(FenceLost):
+        execution.perform(run.pk, "w@h")
+    assert time.monotonic() - began < 20
+    assert not [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
+
+
+def test_without_a_thread_for_its_heartbeat_a_run_fails_with_the_limit(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        run = execution.perform(ask(database).pk, "w@h")
+    assert (run.status, run.busy_key, run.busy_host) == (Status.FAILED, None, None)
+    assert run.error.startswith("processes: the system let the worker start no more processes or threads")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "half a character \udcff"])
+def test_a_reason_that_no_database_stores_is_made_printable(database: Database, text: str) -> None:
+    run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.1, ClientFailed(text))))
+    assert run.status == Status.FAILED
+    assert "\ufffd" in run.error
 
 
 class TestLostRuns:

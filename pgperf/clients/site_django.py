@@ -33,8 +33,6 @@ _MODES: dict[str, dict[str, Any]] = {
     "extended": {"server_side_binding": True, "prepare_threshold": None},
     "prepared": {"server_side_binding": True, "prepare_threshold": 0},
 }
-#: Errors whose message names tables, columns and roles, but no values.
-_NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
 _READ_ONLY = "25006"
 
 
@@ -172,7 +170,7 @@ def describe(error: Exception, used: SiteConnection | None = None) -> str:
 
 
 def _of_server(primary: str, code: str) -> str:
-    text = primary if code in _NAMING_STATES else sql_masking.without_values(primary)
+    text = sql_masking.of_server(primary, code)
     return (
         f"{text}; pgperf measures it in read-only sessions, so let it only read"
         if code == _READ_ONLY

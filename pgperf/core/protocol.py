@@ -66,6 +66,8 @@ PAGE_METHODS = ("GET", "HEAD")
 
 #: The message of an `Error` without SQLSTATE if the client needs more memory than it may take.
 OUT_OF_MEMORY = "out of memory"
+#: Begins the message of an `Error` without SQLSTATE that has a server's own words.
+OF_SERVER = "server: "
 
 #: Exit codes of a client.
 EXIT_OK = 0  # after `bye`, or if the runner has ended (EOF on stdin, closed stdout)

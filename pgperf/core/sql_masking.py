@@ -22,7 +22,10 @@ _CONTROLS = {
 _WRITES_INSIDE = {"INSERT", "UPDATE", "DELETE", "INTO"}
 #: Quotes of PostgreSQL's messages in its languages: one that opens, then those that close it.
 _QUOTES = (('"', '"'), ("'", "'"), ("»", "«"), ("«", "»"), ("„", "“”"), ("“", "”"), ("‘", "’"), ("「", "」"))
-_QUOTED = re.compile("|".join(rf"{begin}[^{ends}]*(?:[{ends}]|\Z)" for begin, ends in _QUOTES))
+#: To the last one that closes: a value may hold quotes too.
+_QUOTED = re.compile("|".join(rf"{begin}(?:.*[{ends}]|.*\Z)" for begin, ends in _QUOTES), re.DOTALL)
+#: Errors whose message names tables, columns and roles, but no values.
+_NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
 
 
 class Effect(StrEnum):
@@ -54,8 +57,13 @@ def effect(sql: str) -> Effect:
     return Effect.WRITES if writes else Effect.READS
 
 
+def of_server(message: str, sqlstate: str) -> str:
+    """A server's error message without values."""
+    return message if sqlstate in _NAMING_STATES else without_values(message)
+
+
 def without_values(message: str) -> str:
-    """An error message with `?` for all quoted text and every number."""
+    """An error message with `?` for all that stands between its quotes and for every number."""
     return re.sub(r"(?<![\w?])[-+]?\d[\w.:+-]*", "?", _QUOTED.sub("?", message))
 
 

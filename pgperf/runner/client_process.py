@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pgperf.core import connection_errors, printable, protocol
+from pgperf.core import connection_errors, printable, protocol, sql_masking
 from pgperf.core.exceptions import FEWER_ROWS, ClientFailed, OutOfMemory, ProtocolError
 from pgperf.core.parent_death import die_with_parent
 from pgperf.core.records import Route
@@ -249,6 +249,8 @@ class ClientProcess:
             return self._out_of_memory(f"while: {stage}")
         elif error.stage == "spec" and self._exit_code() == protocol.EXIT_PROTOCOL:
             text = f"{text}. {_OTHER_VERSION}"
+        elif self._is_site and (sqlstate or text.startswith(protocol.OF_SERVER)):
+            text = sql_masking.of_server(text, sqlstate)  # a raw layer's, which sends the site's values
         shown = printable.lines(f"{self.name}: {text}{_code(sqlstate)} (while: {stage})")
         return ClientFailed(shown, sqlstate)
 

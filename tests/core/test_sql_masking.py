@@ -96,6 +96,7 @@ def test_values_in_error_messages_are_masked() -> None:
     )
     assert without_values("value 4711 out of range, 'secret' too") == "value ? out of range, ? too"
     assert without_values('cut "secr') == "cut ?"
+    assert without_values('type integer: "{"name": "Jane Doe"}" at 7') == "type integer: ? at ?"
 
 
 @pytest.mark.parametrize("quotes", ["»«", "«»", "„“", "„”", "“”", "‘’", "「」"])

@@ -121,6 +121,27 @@ def test_of_a_site_only_the_name_of_an_exception_is_quoted(said: str, quoted: st
     assert not any(part in str(failed.value) for part in ("abc123", "ada@", "Cookie"))
 
 
+@pytest.mark.parametrize(
+    ("sqlstate", "said", "shown"),
+    [
+        ("22P02", 'invalid input for integer: "{"name": "Jane Doe"}"', "invalid input for integer: ?"),
+        ("", 'server: invalid input for integer: "Jane Doe"', "server: invalid input for integer: ?"),
+        ("42P01", 'relation "books" does not exist', 'relation "books" does not exist'),
+        ("", "the page sends other values: 3", "the page sends other values: 3"),
+    ],
+)
+def test_of_a_sites_own_statement_a_servers_error_shows_no_value(
+    sqlstate: str, said: str, shown: str
+) -> None:
+    line = protocol.encode(protocol.Error("slice", sqlstate, said)).decode().strip()
+    with script(f"input(); print({line!r}, flush=True); input()") as client:
+        client.send(protocol.Spec(layer="libpq", site=True))
+        with pytest.raises(ClientFailed) as failed:
+            client.expect(protocol.Ready, 10)
+    assert str(failed.value).startswith(f"peer: {shown}")
+    assert "Jane" not in str(failed.value)
+
+
 def test_the_key_of_a_session_is_scrubbed() -> None:
     code = "import sys; input(); sys.exit('Cookie: sessionid=abc123secret')"
     with script(code) as client:

@@ -183,7 +183,7 @@ def _failure(code: int, err: str) -> Exception:
     _, is_of_server, words = causes[0].partition("ERROR:  ") if causes else ("", "", "")
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     if is_of_server:
-        return ServerError(f"server: {words}")
+        return ServerError(f"{protocol.OF_SERVER}{words}")
     return PgperfError(f"pgbench ended with {how}: {causes[0] if causes else ''}")
 
 

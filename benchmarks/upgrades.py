@@ -62,7 +62,7 @@ def _words(upgrade: str, benchmark: str) -> list[str]:
 
 WANTED = {
     f"{upgrade}-{benchmark}": (
-        [*_words(upgrade, benchmark), "--budget-s=150"],
+        [*_words(upgrade, benchmark), "--budget-s=100"],
         [*_words(upgrade, benchmark), *QUICK],
     )
     for upgrade, benchmark in product(UPGRADES, BENCHMARKS)

@@ -58,7 +58,9 @@ class _Patience:
 
 def is_outage(error: BaseException) -> bool:
     """Is it worth trying again: is the server away, or read-only as after a failover?"""
-    return isinstance(error, CONNECTION_ERRORS) or _sqlstate(error) == _READ_ONLY
+    return isinstance(error, CONNECTION_ERRORS) or (
+        isinstance(error, Error) and _sqlstate(error) == _READ_ONLY
+    )
 
 
 def is_disk_full(error: BaseException) -> bool:

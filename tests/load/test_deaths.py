@@ -14,6 +14,7 @@ import pytest
 from django.db import connection, connections
 
 from example.stack.part import Part
+from pgperf.core.exceptions import FenceLost
 from pgperf.models import Database, LoadShare, Run
 from pgperf.runs import state, store
 from pgperf.worker import execution
@@ -63,8 +64,10 @@ def meanwhile(act: Callable[[], object]) -> Iterator[None]:
 
     thread = threading.Thread(target=guarded)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        thread.join()
     assert not errors, errors
 
 
@@ -283,5 +286,6 @@ def test_the_owner_dies_and_its_hosts_end_their_clients(
         until(lambda: all(map(clients, load_hosts.values())), 30, "clients on both hosts")
         Run.objects.filter(pk=run.pk).update(attempt=7)
 
-    perform_and(run, abandon)
+    with pytest.raises(FenceLost):
+        perform_and(run, abandon)
     until(lambda: not any(map(clients, load_hosts.values())), 40, "no client is left")

@@ -103,11 +103,11 @@ PLACES = {
         "backend_start IS NULL", lambda name: one_row(name, b"shop"), granted
     ),
     "a role that keeps no settings": Pasted(
-        "pg_is_in_recovery", lambda name: one_row(name, b"f", None, None), refused
+        "pg_is_in_recovery", lambda name: one_row(name, b"f", b"180000", None, None), refused
     ),
     "a role that may not fill a table": Pasted(
         "pg_is_in_recovery",
-        lambda name: one_row(name, b"f", None, None),
+        lambda name: one_row(name, b"f", b"180000", None, None),
         lacking,
         {"has_table_privilege('": one_row(b"f")},
     ),
@@ -297,7 +297,7 @@ class TestCommands:
         ("mark", "forge"),
         [
             ("may create roles", one_row(b"owns\n\\! false\x1b[2J")),
-            ("pg_is_in_recovery", one_row(b"shop\x1b[2J\n\\! false", b"f", None, None)),
+            ("pg_is_in_recovery", one_row(b"shop\x1b[2J\n\\! false", b"f", b"180000", None, None)),
             ("pg_shdepend", one_row(b"x\n\\! false", b"y")),
             (
                 "SELECT",

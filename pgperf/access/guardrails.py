@@ -347,11 +347,12 @@ _WHO = ControlQuery(
     "the role of this connection", _WHO_SQL, (LINE, TRUTH, WHOLE, IDENTIFIER.or_null, IDENTIFIER.or_null)
 )
 _SETTINGS = ControlQuery("the settings of the session", _SETTINGS_SQL, (TEXT, TEXT))
-#: One row of words for each power to change something, over every role that the login may become.
+#: Every role that the login may become.
 _ROLES = """
 WITH roles AS (
     SELECT * FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER') OR pg_has_role(current_user, oid, 'MEMBER')
 )"""
+#: One row of words for each power of these roles to change something.
 POWERS = f"""{_ROLES}, relations AS (
     SELECT c.oid, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'

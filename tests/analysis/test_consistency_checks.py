@@ -45,6 +45,11 @@ def test_a_window_made_of_its_operations_tells_nothing() -> None:
     assert found.why.startswith("not checked: the window of a slice by count")
 
 
+def test_a_timed_window_that_fits_by_chance_is_checked() -> None:
+    found = little([block(4, 0.99), block(4, 1.01)], 4)
+    assert (found.accounted, found.holds) == (4.0, True)
+
+
 def test_of_one_client_it_is_true_by_construction_and_not_checked() -> None:
     found = little([block(1)], 1)
     assert (found.holds, found.accounted, found.between_us) == (None, None, None)

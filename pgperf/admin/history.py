@@ -30,7 +30,7 @@ def history_page(
     """The variant and the runs that the query string asks for. Raises Http404 for a malformed one."""
     found = history.read(benchmark, _visible(request), _asked(request, history.MOST))
     context: dict[str, Any] = {
-        "title": gettext("History of %s") % benchmark,
+        "title": gettext("Results over runs: %s") % benchmark,
         "benchmark": benchmark,
         "found": found,
     }

@@ -23,7 +23,7 @@ from pgperf.reports import comparisons, earlier_run, ladders, number_format, sta
 from pgperf.reports.labels import measured, variant_title
 from pgperf.reports.next_steps import shown_step
 from pgperf.reports.run_rows import RunRows
-from pgperf.reports.table import Note
+from pgperf.reports.table import CAUTION, Note
 
 #: A smaller share of the time reads as none in a percentage with one decimal.
 _LEAST_SHARE = 0.0005
@@ -81,14 +81,16 @@ def _no_verdict() -> str:
 
 
 def _evidence(rows: RunRows, labels: Sequence[str]) -> Iterator[Note]:
-    """Of the variants with these labels, and the notes of all; those on disturbances belong to
-    another question.
+    """Of the variants with these labels, and the notes of all, one caution among them; those on
+    disturbances belong to another question.
     """
     shown, disturbed = verdicts.headlines(rows.variants), verdicts.word_title(verdict_kinds.DISTURBED)
     for each in shown:
         if each.label in labels and each.word != disturbed:
             yield Note(_("%(variant)s: %(evidence)s") % {"variant": each.title, "evidence": each.short})
-    yield from dict.fromkeys(n for each in shown for n in each.notes if n.text != each.disturbed_by)
+    notes = dict.fromkeys(n for each in shown for n in each.notes if n.text != each.disturbed_by)
+    yield from (note for note in notes if note.mark != CAUTION)
+    yield from islice((note for note in notes if note.mark == CAUTION), 1)
 
 
 def _plain(row: VariantResult) -> str:
@@ -283,7 +285,7 @@ def _certainty(rows: RunRows) -> Point:
     failed = verdicts.failed_checks(rows.variants)
     lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
     if failed:
-        lines = (Note(_failed(len(failed)), "caution"), *lines)
+        lines = (Note(_failed(len(failed)), CAUTION), *lines)
         mark = GradeWord.POOR
     anchor = "verdicts" if graded else ""
     return Point(_("How sure"), (_graded(worst[1]),), lines, str(mark), anchor)

@@ -9,10 +9,10 @@ from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Plan
 from pgperf.models import Run, VariantResult
-from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
 from pgperf.reports.labels import variant_title
 from pgperf.reports.outlook import Outlook, outlook
+from pgperf.reports.preview import time_text
 from pgperf.reports.run_json import live_workers
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runner.plan import make_plan
@@ -32,7 +32,6 @@ class ConfirmationPreview:
     test: str
     refusal: str = ""
     variants: tuple[str, ...] = ()
-    time: str = ""
     needs: tuple[Need, ...] = ()
     outlook: Outlook | None = None
 
@@ -52,8 +51,7 @@ def preview(row: VariantResult) -> ConfirmationPreview:
     return ConfirmationPreview(
         *said,
         variants=tuple(variant_title(variant) for variant in plan.variants if not variant.control),
-        time=number_format.seconds(estimate(plan).seconds),
-        needs=tuple(headroom(estimate(plan), row.run.database)),
+        needs=tuple(headroom(estimate(plan), time_text(plan), row.run.database)),
         outlook=outlook({_("The test run"): plan}),
     )
 

@@ -33,9 +33,9 @@ class Need:
     problem: str = ""
 
 
-def headroom(need: ResourceEstimate, database: Database) -> list[Need]:
-    """Connections, memory and time of a run on the database."""
-    return [_connections(need, database), _memory(need), _time(need)]
+def headroom(need: ResourceEstimate, time: str, database: Database) -> list[Need]:
+    """Connections, memory and time of a run on the database; `time` in words."""
+    return [_connections(need, database), _memory(need), _time(need, time)]
 
 
 def _connections(need: ResourceEstimate, database: Database) -> Need:
@@ -71,9 +71,8 @@ def _memory(need: ResourceEstimate) -> Need:
     return Need(_("Memory"), filesizeformat(need.memory_bytes), may_take, _by_worker())
 
 
-def _time(need: ResourceEstimate) -> Need:
+def _time(need: ResourceEstimate, takes: str) -> Need:
     most = get_settings().MAX_RUN_SECONDS
-    takes = _("about %s") % number_format.seconds(need.seconds)
     problem = _("This takes longer than PGPERF['MAX_RUN_SECONDS'] allows: the worker refuses this run.")
     return Need(
         _("Time"), takes, number_format.seconds(most), _("this page"), problem if need.seconds > most else ""

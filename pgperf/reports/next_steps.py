@@ -203,11 +203,9 @@ def remedy(grade: Grade) -> str:
 
 
 def _quieter(verdict: Verdict) -> str:
-    programs = [name for each in verdict.grade.disturbances for name in each.programs]
-    if programs:
-        return _("Measure again when other work on the machine has ended: %s.") % ", ".join(
-            dict.fromkeys(programs)
-        )
+    """The evidence of the verdict names the programs."""
+    if any(each.programs for each in verdict.grade.disturbances):
+        return _("Measure again when the other work on the machine has ended.")
     return _("Measure again at a quieter time, or on a machine that others use less.")
 
 

@@ -121,7 +121,7 @@ def preview(
         time_s=time_s(plans[quick]),
         quick_time=time_text(plans[True]),
         full_time=time_text(plans[False]),
-        needs=tuple(headroom(needs[quick], database)),
+        needs=tuple(headroom(needs[quick], time_text(plans[quick]), database)),
         outlook=outlook({str(_("Quick")): plans[True], str(_("Full")): plans[False]}),
         access=_access(database, plans[quick].definition),
     )

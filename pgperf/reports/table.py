@@ -35,6 +35,10 @@ class Column:
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
 
+#: The mark of a note that limits what the figures show.
+CAUTION = "caution"
+
+
 @dataclass(frozen=True)
 class Note:
     """A line below the text of a cell. `run` is the number of a run that it tells of, None without

@@ -18,7 +18,7 @@ from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
 from pgperf.reports.next_steps import next_sentence
-from pgperf.reports.table import Cell, Note, Offer, Table, text_column, words
+from pgperf.reports.table import CAUTION, Cell, Note, Offer, Table, text_column, words
 
 _LAYERS = list(LAYERS)
 
@@ -226,7 +226,7 @@ def _notes(verdict: Verdict) -> Iterator[Note]:
     if by := _disturbed_by(verdict):
         yield Note(by)
     if why := verdict.capacity.why:
-        yield Note(_("This run does not show how much the server could do: %s") % why, "caution")
+        yield Note(_("This run does not show how much the server could do: %s") % why, CAUTION)
 
 
 def _lead(lead: Lead) -> str:

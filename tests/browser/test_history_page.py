@@ -72,7 +72,7 @@ def test_it_is_a_click_from_the_dashboard_and_from_a_run(page: Page) -> None:
     for start in ("/admin/pgperf/", f"/admin/pgperf/run/{runs[0].pk}/change/"):
         page.goto(start)
         page.locator(f"a[href*='/benchmark/{runs[0].benchmark_id}/runs/']").first.click()
-        expect(page.locator("h1")).to_contain_text("History of")
+        expect(page.locator("h1")).to_contain_text("Results over runs")
         expect(page.locator("canvas[data-chart]")).to_have_count(2)
 
 

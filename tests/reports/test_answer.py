@@ -8,7 +8,7 @@ import pytest
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.ladder import Step
-from pgperf.analysis.verdict import Basis, Finding, VerdictNumbers
+from pgperf.analysis.verdict import Basis, Capacity, Finding, VerdictNumbers
 from pgperf.models import Run, VariantResult
 from pgperf.reports import answer
 from pgperf.reports.answer import Point
@@ -48,6 +48,24 @@ def test_routes_with_the_same_bottleneck_share_a_sentence(run: Run) -> None:
     point = told(run)["What bounds it"]
     assert point.sentences == ("The client’s own work takes the largest part of the time (likely).",)
     assert point.lines[0].text.startswith("Django ORM · socket: 159 of 215 µs")
+
+
+def test_of_routes_with_a_busy_load_host_one_tells_it(run: Run) -> None:
+    for share, route in ((0.9, "socket"), (0.89, "tcp"), (0.93, "pgbouncer")):
+        judge(run, route, capacity=asdict(Capacity(True, "host", share)))
+    lines = [note.text for note in told(run)["What bounds it"].lines]
+    assert [text for text in lines if "how much the server" in text] == [
+        "This run does not show how much the server could do: the load host's CPUs were 90 % busy"
+    ]
+
+
+def test_other_work_is_to_end_for_all_routes(run: Run) -> None:
+    for name, route in (("cc1", "socket"), ("ld", "tcp"), ("ar", "pgbouncer")):
+        crowded = graded("poor", 0.5, Disturbance("run_queue", "host", 90.0, 0.4, 0.9, (name,)))
+        judge(run, route, word="disturbed", **crowded)
+    assert told(run)["What to do next"].sentences == (
+        "Measure again when the other work on the machine has ended.",
+    )
 
 
 def test_routes_with_different_bottlenecks_are_named(run: Run) -> None:

@@ -18,7 +18,7 @@ def database() -> Database:
 
 
 def needs(database: Database, seconds: float = 84.0, connections: int = 18) -> list[Need]:
-    return headroom(ResourceEstimate(seconds, connections, 900 << 20), database)
+    return headroom(ResourceEstimate(seconds, connections, 900 << 20), "at most 1 min 24 s", database)
 
 
 def test_limits_are_unknown_before_the_first_run(database: Database) -> None:
@@ -31,7 +31,7 @@ def test_limits_are_unknown_before_the_first_run(database: Database) -> None:
     assert memory.may_take == (
         "at most 50 % of the free memory of the worker's machine, so 1.8\xa0GB must be free"
     )
-    assert (time.takes, time.may_take, time.asked) == ("about 1 min 24 s", "30 min", "this page")
+    assert (time.takes, time.may_take, time.asked) == ("at most 1 min 24 s", "30 min", "this page")
     assert not any(need.problem for need in (connections, memory, time))
 
 

@@ -48,10 +48,10 @@ def test_a_bound_is_not_told_as_a_measured_saving() -> None:
     assert sentence(NextStep(Advice.STATEMENT, 210.0, 150.0)).endswith("At most 150 of 210 µs can be saved.")
 
 
-def test_the_programs_that_disturbed_are_named() -> None:
+def test_other_work_that_is_known_has_to_end() -> None:
     crowded = Grade("poor", 0.5, (Disturbance("run_queue", "host", 90.0, 0.4, 0.9, ("cc1", "ld")),))
     assert sentence(NextStep(Advice.QUIET), grade=crowded) == (
-        "Measure again when other work on the machine has ended: cc1, ld."
+        "Measure again when the other work on the machine has ended."
     )
     assert "quieter time" in sentence(NextStep(Advice.QUIET))
 

@@ -20,21 +20,19 @@ from pgperf.transfer.resources import DatabaseResource, address
 
 
 class TargetInline(admin.StackedInline):
-    """Address, then connection options, then login, in rows: a table of these fields would be too
-    wide.
-    """
+    """The address, and folded what few routes need: a table of these fields would be too wide."""
 
     model = Target
     formset = TargetFormSet
     extra = 0
     max_num = MAX_TARGETS
-    fields = (
-        ("route", "host", "port", "enabled"),
-        ("pooler", "sslmode", "sslrootcert"),
-        ("allow_cleartext_password",),
-        ("user", "credential"),
-        ("url", "builds_on"),
-    )
+    fieldsets = (
+        (None, {"fields": (("route", "host", "port", "enabled"), "url")}),
+        # No rows of several fields: with an error in one of those, Django would stay folded.
+        (_("Pooler, TLS, login and step"), {"classes": ("collapse",), "fields": (
+            "pooler", "sslmode", "sslrootcert", "user", "credential", "allow_cleartext_password", "builds_on",
+        )}),
+    )  # fmt: skip
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """Django alone would build and show up to 2,000 forms, if a request asks for them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.admin.utils import flatten, flatten_fieldsets
+from django.contrib.admin.utils import flatten_fieldsets
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
@@ -135,6 +135,6 @@ def test_a_file_has_no_field_that_the_form_lacks(page: type[DefinitionAdmin]) ->
     shown = set(flatten_fieldsets(page(model, admin.site).fieldsets))
     travelling = set(page.resource_class().fields)
     if page is DatabaseAdmin:
-        assert {field.name for field in target_fields()} <= set(flatten(TargetInline.fields))
+        assert {field.name for field in target_fields()} <= set(flatten_fieldsets(TargetInline.fieldsets))
         travelling -= {"targets"}
     assert travelling <= shown

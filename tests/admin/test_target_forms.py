@@ -66,6 +66,20 @@ def test_a_route_of_another_target_is_refused(admin_page: Client, database: Data
     assert list(database.targets.exclude(route="replica").values_list("pk", "route")) == before
 
 
+def test_what_few_targets_need_is_folded_unless_it_has_an_error(
+    admin_page: Client, database: Database
+) -> None:
+    def trust_without_verifying(data: dict[str, Any], database: Database) -> None:
+        data |= {"targets-1-sslmode": "prefer", "targets-1-sslrootcert": "/root.crt"}
+
+    page = admin_page.get(reverse("admin:pgperf_database_change", args=[database.pk])).content.decode()
+    shown = _send(admin_page, database, trust_without_verifying).content.decode()
+    new = 1  # the form that the page copies for each new target
+    stored = database.targets.count()
+    assert [text.count("<details><summary>") for text in (page, shown)] == [stored + new, stored + new - 1]
+    assert "Choose sslmode verify-ca or verify-full" in shown
+
+
 def test_a_new_target_takes_the_route_of_a_renamed_one_afterwards(
     admin_page: Client, database: Database
 ) -> None:

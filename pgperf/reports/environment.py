@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 
 from pgperf.core.records import CAPTURES, PAGE_PARTS, STATEMENT_TIMES
@@ -104,13 +105,19 @@ def _flat(part: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict):
             rows += _flat(value, f"{prefix}{key}.")
         else:
-            rows.append((f"{prefix}{key}", _plain(value)))
+            rows.append((f"{prefix}{key}", _size(value) if key.endswith("_bytes") else _plain(value)))
     return rows
+
+
+def _size(value: Any) -> str:
+    return str(filesizeformat(value)) if isinstance(value, int) else _plain(value)
 
 
 def _plain(value: Any) -> str:
     if value is None:
         return _("unknown")
+    if isinstance(value, float):
+        return str(round(value, 4))
     if isinstance(value, list):
         return ", ".join(map(_plain, value)) or _("none")
     return str(value).strip() or "–"

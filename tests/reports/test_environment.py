@@ -20,6 +20,13 @@ def test_the_environment_is_flattened(run: Run) -> None:
     assert ["python", "3.11.2"] in by_caption["General"]
 
 
+def test_numbers_are_as_long_as_they_say_something() -> None:
+    (table,) = environment.environment_tables(
+        {"memory": {"free_bytes": 23_035_392_000, "load": 0.86667453910}}
+    )
+    assert texts(table) == [["free_bytes", "21.5\xa0GB"], ["load", "0.8667"]]
+
+
 def test_timings_leave_out_what_was_not_measured() -> None:
     table = environment.timings_table({"wall_s": 10.0, "slices_s": 8.0})
     assert texts(table) == [

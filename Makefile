@@ -22,7 +22,7 @@ help:
 	@echo "make test         run all tests but those that install packages; select some with PYTEST_ARGS='tests/runner -k block'"
 	@echo "make check        check format, lint, types, import contracts and migrations"
 	@echo "make matrix       test the documented installation, then each Python and Django; MATRIX_ARGS='--only 3.12/6.0'"
-	@echo "make soak         run the long campaigns, over an hour; select with SOAK_ARGS='--only kills --seed 7'"
+	@echo "make soak         run the long campaigns, for hours; select with SOAK_ARGS='--only kills --seed 7'"
 	@echo "make published-a | published-b | published-c | published-d"
 	@echo "                  repeat published results: the ORM in 2010, a web site, a pooler, drivers; PUBLISHED_ARGS=--quick for a trial"
 	@echo "make format       format the code"

@@ -20,7 +20,7 @@ from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, 
 from pgperf.clients.bulk_rows import records
 from pgperf.clients.loop import describe, given, login, main
 from pgperf.clients.timed_loop import Operation
-from pgperf.core import client_certificate, protocol
+from pgperf.core import protocol, server_certificate
 from pgperf.core.exceptions import LayerUnavailable
 
 _CLOSE_S = 2.0
@@ -221,14 +221,13 @@ def keywords(spec: protocol.Spec) -> dict[str, Any]:
 def encryption(spec: protocol.Spec) -> str | ssl.SSLContext:
     """asyncpg's `ssl` argument for libpq's sslmode.
 
-    The route's own certificates are checked as in libpq. With a context, asyncpg presents no
-    certificate of the client's by itself.
+    With the route's own authorities, asyncpg takes a context. It reads libpq's default files by
+    itself, if there is none.
     """
     if not spec.sslrootcert:
         return spec.sslmode
-    context = ssl.create_default_context(cafile=spec.sslrootcert)
+    context = server_certificate.context(spec.sslmode, spec.sslrootcert)
     context.check_hostname = spec.sslmode == "verify-full"
-    client_certificate.present(context)
     return context
 
 

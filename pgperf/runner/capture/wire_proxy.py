@@ -11,14 +11,14 @@ import ssl
 import struct
 import tempfile
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from pgperf.core import protocol
-from pgperf.core.connection_errors import CLEAR_TEXT
+from pgperf.core import protocol, server_certificate
+from pgperf.core.connection_errors import CLEAR_TEXT, shown
 from pgperf.core.exceptions import ClientFailed, PgperfError, ProtocolError
 from pgperf.core.records import Route
 from pgperf.runner.capture.pg_messages import (
@@ -116,7 +116,7 @@ class WireProxy:
         try:
             server = connect(self._upstream)
         except (OSError, PgperfError) as error:
-            self._error = f"the server cannot be reached ({type(error).__name__})"
+            self._error = f"the server cannot be reached ({_why(error)})"
             client.close()
             return
         self._sockets.append(server)
@@ -186,38 +186,51 @@ def connect(route: Route) -> socket.socket:
     """A connection to the route's server, with TLS where its sslmode asks for it, ready for the
     startup message.
 
-    Raises OSError, or ClientFailed where TLS is required and the server has none.
+    Raises OSError, or ClientFailed where TLS is required and the server has none, or no certificate
+    that libpq would accept.
     """
-    if route.host.startswith("/"):
-        plain = socket.socket(socket.AF_UNIX)
-        plain.settimeout(_CONNECT_S)
-        plain.connect(f"{route.host}/.s.PGSQL.{route.port}")
-    else:
-        plain = socket.create_connection((route.host, route.port), timeout=_CONNECT_S)
-        if route.sslmode not in ("disable", "allow"):
-            plain = _encrypted(plain, route)
-    plain.settimeout(None)
+    if route.host.startswith("/") or route.sslmode in ("disable", "allow"):
+        return _ready(_plain(route))
+    try:
+        return _ready(_encrypted(_plain(route), route))
+    except (ClientFailed, ssl.SSLError):
+        if route.sslmode != "prefer":
+            raise
+    return _ready(_plain(route))
+
+
+def _why(error: Exception) -> str:
+    """Our own words, the failed check of a certificate, or the kind of another error."""
+    if isinstance(error, PgperfError):
+        return str(error)
+    return shown(str(error))[0] if isinstance(error, ssl.SSLError) else type(error).__name__
+
+
+def _plain(route: Route) -> socket.socket:
+    if not route.host.startswith("/"):
+        return socket.create_connection((route.host, route.port), timeout=_CONNECT_S)
+    plain = socket.socket(socket.AF_UNIX)
+    plain.settimeout(_CONNECT_S)
+    plain.connect(f"{route.host}/.s.PGSQL.{route.port}")
     return plain
 
 
+def _ready(connection: socket.socket) -> socket.socket:
+    connection.settimeout(None)
+    return connection
+
+
 def _encrypted(plain: socket.socket, route: Route) -> socket.socket:
-    plain.sendall(_SSL_REQUEST)
-    if plain.recv(1) == b"S":
-        return _context(route).wrap_socket(plain, server_hostname=route.host)
-    if route.sslmode == "prefer":
-        return plain
-    plain.close()
-    raise ClientFailed(f"sslmode: the server over {route.name} does not offer TLS")
-
-
-def _context(route: Route) -> ssl.SSLContext:
-    """The checks of libpq: none for prefer and require, the chain for verify-ca, also the name for
-    verify-full.
-    """
-    context = ssl.create_default_context(cafile=route.sslrootcert or None)
-    context.check_hostname = route.sslmode == "verify-full"
-    context.verify_mode = ssl.CERT_REQUIRED if route.sslmode.startswith("verify") else ssl.CERT_NONE
-    return context
+    with ExitStack() as unless_encrypted:
+        unless_encrypted.enter_context(plain)
+        plain.sendall(_SSL_REQUEST)
+        if plain.recv(1) != b"S":
+            raise ClientFailed(f"sslmode: the server over {route.name} does not offer TLS")
+        context = server_certificate.context(route.sslmode, route.sslrootcert)
+        encrypted = unless_encrypted.enter_context(context.wrap_socket(plain, server_hostname=route.host))
+        server_certificate.check_name(route.sslmode, route.host, encrypted.getpeercert() or {})
+        unless_encrypted.pop_all()
+    return encrypted
 
 
 def _end(each: socket.socket) -> None:

@@ -1,6 +1,5 @@
 """The wire proxy between real clients and a real server."""
 
-import ssl
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Route
 from pgperf.runner.capture import wire_proxy
 from pgperf.runner.capture.wire_proxy import WireProxy
+from tests.impostor import Impostor
+from tests.security import client_certificates
 
 
 def connected(route: Route) -> psycopg.Connection:
@@ -100,12 +101,28 @@ def test_tls_is_required_where_the_route_says_so(routes: dict[str, Route]) -> No
     wire_proxy.connect(replace(routes["tcp"], sslmode="prefer")).close()
 
 
-def test_names_are_checked_as_libpq_checks_them(routes: dict[str, Route]) -> None:
-    require, chain, full = (
-        wire_proxy._context(replace(routes["tcp"], sslmode=mode))
-        for mode in ("require", "verify-ca", "verify-full")
-    )
-    assert require.verify_mode == ssl.CERT_NONE
-    assert chain.verify_mode == ssl.CERT_REQUIRED
-    assert not chain.check_hostname
-    assert full.check_hostname
+def test_the_reason_of_a_refused_certificate_is_told(
+    routes: dict[str, Route], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tests/core/test_server_certificate.py compares what is refused with libpq."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with WireProxy(replace(routes["pgbouncer"], sslmode="verify-full")) as wire:
+        with pytest.raises(psycopg.OperationalError):
+            connected(wire.route)
+        with pytest.raises(ClientFailed, match="sslrootcert: the file of root certificates does not exist"):
+            wire.check()
+
+
+def test_the_client_certificate_of_the_user_is_presented(
+    routes: dict[str, Route], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As libpq does, so that a server that demands one can be captured."""
+    client_certificates.issue(tmp_path, "u", tmp_path / "client-ca.crt")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place = tmp_path / ".postgresql"
+    certificate = (place / "postgresql.crt", place / "postgresql.key")
+    with Impostor(certificate=certificate, client_authority=tmp_path / "client-ca.crt") as server:
+        route = replace(routes["tcp"], host=server.host, port=server.port, sslmode="require")
+        with wire_proxy.connect(route) as connection:
+            connection.sendall(b"\0\0\0\x08\0\x03\0\0")
+            assert connection.recv(1) == b"R"

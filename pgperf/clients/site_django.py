@@ -7,6 +7,7 @@ connections to every other alias.
 
 import math
 import os
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
@@ -34,6 +35,10 @@ _MODES: dict[str, dict[str, Any]] = {
     "prepared": {"server_side_binding": True, "prepare_threshold": 0},
 }
 _READ_ONLY = "25006"
+#: What Django itself says of a query set; a site's own text may hold values.
+_OF_DJANGO = re.compile(
+    r"\w+ matching query does not exist\.\Z|get\(\) returned more than one \w+ -- it returned (?:more than )?\d+!\Z"
+)
 
 
 class SiteConnection(NamedTuple):
@@ -156,10 +161,10 @@ def describe(error: Exception, used: SiteConnection | None = None) -> str:
     if isinstance(error, PgperfError | ImproperlyConfigured):
         return str(error)
     cause = error.__cause__ or error
-    primary = getattr(getattr(cause, "diag", None), "message_primary", None)
-    if primary:
-        return _of_server(str(primary), sqlstate(error))
-    if isinstance(error, ObjectDoesNotExist | MultipleObjectsReturned):
+    diag = getattr(cause, "diag", None)
+    if primary := getattr(diag, "message_primary", None):
+        return _of_server(str(primary), sqlstate(error), str(getattr(diag, "source_file", None) or ""))
+    if isinstance(error, ObjectDoesNotExist | MultipleObjectsReturned) and _OF_DJANGO.match(str(error)):
         return sql_masking.without_values(f"{type(error).__name__}: {error}")
     try:
         if used and not isinstance(error, Error):
@@ -169,8 +174,8 @@ def describe(error: Exception, used: SiteConnection | None = None) -> str:
     return f"{type(error).__name__}{_place(error)}"
 
 
-def _of_server(primary: str, code: str) -> str:
-    text = sql_masking.of_server(primary, code)
+def _of_server(primary: str, code: str, source_file: str) -> str:
+    text = sql_masking.of_server(primary, code, source_file)
     return (
         f"{text}; pgperf measures it in read-only sessions, so let it only read"
         if code == _READ_ONLY

@@ -26,6 +26,11 @@ _QUOTES = (('"', '"'), ("'", "'"), ("»", "«"), ("«", "»"), ("„", "“”")
 _QUOTED = re.compile("|".join(rf"{begin}(?:.*[{ends}]|.*\Z)" for begin, ends in _QUOTES), re.DOTALL)
 #: Errors whose message names tables, columns and roles, but no values.
 _NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
+#: Errors whose words a function of the site's own wrote, by SQLSTATE: RAISE and ASSERT of PL/pgSQL.
+_RAISED_STATES = ("P0001", "P0004")
+#: The same by the server's source file, as RAISE may choose any SQLSTATE: its procedural languages.
+_LANGUAGES = ("pl_exec.c", "plpy_elog.c", "plpy_plpymodule.c", "plperl.c", "pltcl.c")
+_RAISED = "a function of the database raised an error, whose words are not shown, as they may hold values"
 
 
 class Effect(StrEnum):
@@ -57,8 +62,10 @@ def effect(sql: str) -> Effect:
     return Effect.WRITES if writes else Effect.READS
 
 
-def of_server(message: str, sqlstate: str) -> str:
-    """A server's error message without values."""
+def of_server(message: str, sqlstate: str, source_file: str = "") -> str:
+    """A server's error message without values. `source_file`: where the server raised it, if known."""
+    if sqlstate in _RAISED_STATES or source_file.rpartition("/")[2] in _LANGUAGES:
+        return _RAISED
     return message if sqlstate in _NAMING_STATES else without_values(message)
 
 

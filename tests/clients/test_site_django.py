@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import ConnectionHandler, connections
 from psycopg.types.numeric import Int4
 
+from example.books.models import Book
 from pgperf.clients import instrumentation, site_django
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import Route
 
 ALIASES: dict[str, dict[str, Any]] = {
     "default": {
@@ -140,3 +143,30 @@ def test_instrumentation_is_named(db: None, monkeypatch: pytest.MonkeyPatch) -> 
     assert "the driver's connect is wrapped by tests.clients.test_site_django" in instrumentation.found(
         connection
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (Book.DoesNotExist("Book matching query does not exist."), "DoesNotExist: Book matching query does not exist."),
+        (Book.DoesNotExist("no book of Jane Doe"), "DoesNotExist"),
+        (Book.MultipleObjectsReturned("get() returned more than one Book -- it returned 2!"),
+         "MultipleObjectsReturned: get() returned more than one Book -- it returned ?!"),
+        (Book.MultipleObjectsReturned("two of Jane Doe"), "MultipleObjectsReturned"),
+    ],
+)  # fmt: skip
+def test_of_a_query_set_only_django_s_own_words_are_told(error: Exception, shown: str) -> None:
+    assert site_django.describe(error) == shown
+
+
+def test_the_words_of_a_function_of_the_database_are_not_told(routes: dict[str, Route]) -> None:
+    """PL/pgSQL puts values into its errors, under any SQLSTATE."""
+    tcp = routes["tcp"]
+    with (
+        psycopg.connect(
+            host=tcp.host, port=tcp.port, dbname=tcp.dbname, user=tcp.user, password=tcp.password
+        ) as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege) as raised,
+    ):
+        connection.execute("DO $$ BEGIN RAISE 'not Jane Doe' USING ERRCODE = '42501'; END $$")
+    assert site_django.describe(raised.value).startswith("a function of the database raised an error")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core import sql_parameters
-from pgperf.core.sql_masking import Effect, effect, masked, without_values
+from pgperf.core.sql_masking import Effect, effect, masked, of_server, without_values
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,27 @@ def test_values_in_messages_of_other_languages_are_masked(quotes: str) -> None:
     opening, closing = quotes
     assert without_values(f"Integer: {opening}secret{closing} x") == "Integer: ? x"
     assert without_values(f"Integer: {opening}secr") == "Integer: ?"
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "source_file"),
+    [
+        ("P0001", ""),
+        ("P0004", "pl_exec.c"),
+        ("42501", "pl_exec.c"),
+        ("25006", "../src/pl/plpgsql/src/pl_exec.c"),
+        ("XX000", "plpy_elog.c"),
+    ],
+)
+def test_words_of_a_function_of_the_site_are_not_shown(sqlstate: str, source_file: str) -> None:
+    """RAISE puts values into a text without quotes, and may choose any SQLSTATE."""
+    shown = of_server("no customer Jane Doe", sqlstate, source_file)
+    assert shown.startswith("a function of the database raised an error")
+    assert "Jane" not in shown
+
+
+def test_names_of_tables_and_roles_are_shown_where_the_server_itself_names_them() -> None:
+    for file in ("", "parse_relation.c"):
+        assert (
+            of_server('relation "books" does not exist', "42P01", file) == 'relation "books" does not exist'
+        )

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pgperf.core.exceptions import ProtocolError
+from pgperf.core.sql_masking import of_server
 
 _SSL_REQUEST, _GSS_REQUEST, _CANCEL_REQUEST = 80877103, 80877104, 80877102
 #: The worker holds a whole message in its memory, so a longer one (a very wide row) is refused.
 _LONGEST = 1 << 26
 _SASL = 10
 #: SQLSTATE of a statement that may not write.
-_READ_ONLY = b"25006"
+_READ_ONLY = "25006"
 
 
 class PgMessage(NamedTuple):
@@ -41,8 +42,10 @@ class PgMessage(NamedTuple):
         """The server's words, if this is its refusal to write in a read-only session; else ""."""
         if self.kind != "E":
             return ""
-        fields = {field[:1]: field[1:] for field in self.body.split(b"\0")}
-        return fields.get(b"M", b"").decode(errors="replace") if fields.get(b"C") == _READ_ONLY else ""
+        fields = {field[:1]: field[1:].decode(errors="replace") for field in self.body.split(b"\0")}
+        if fields.get(b"C") != _READ_ONLY:
+            return ""
+        return of_server(fields.get(b"M", ""), _READ_ONLY, fields.get(b"F", ""))
 
     @property
     def is_cancel(self) -> bool:

@@ -10,7 +10,9 @@ import pytest
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Route
 from pgperf.runner.capture import wire_proxy
-from pgperf.runner.capture.wire_proxy import WireProxy
+from pgperf.runner.capture.pg_messages import ExecutedStatement, MessageSplitter
+from pgperf.runner.capture.wire_proxy import RefusedWrite, WireProxy
+from tests import impostor
 from tests.impostor import Impostor
 from tests.security import client_certificates
 
@@ -54,15 +56,23 @@ def test_a_refused_write_is_recorded_with_the_server_s_words(routes: dict[str, R
     assert refused.words == "cannot execute CREATE TABLE AS in a read-only transaction"
 
 
-def test_a_password_in_the_server_s_words_is_scrubbed(routes: dict[str, Route]) -> None:
-    password = routes["tcp"].password
+def test_the_words_of_a_function_that_refuses_are_not_kept(routes: dict[str, Route]) -> None:
+    """They may hold values of the site's rows."""
     with WireProxy(routes["tcp"]) as wire, connected(wire.route) as client:
-        text = f"DO $$ BEGIN RAISE 'not {password}' USING ERRCODE = '25006'; END $$"
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            client.execute(text)
+            client.execute("DO $$ BEGIN RAISE 'Jane Doe may not' USING ERRCODE = '25006'; END $$")
         (refused,) = wire.recorded().refused
-    assert refused.words.startswith("not ")
-    assert password not in refused.words
+    assert refused.words.startswith("a function of the database raised an error")
+    assert "Jane" not in refused.words
+
+
+def test_a_password_in_the_server_s_words_is_scrubbed(routes: dict[str, Route]) -> None:
+    wire, password = WireProxy(routes["tcp"]), routes["tcp"].password
+    wire._frontend.executed.append(ExecutedStatement("SELECT f()", simple=True))
+    (message,) = MessageSplitter(starting=False).feed(impostor.error(f"not {password}", "25006"))
+    wire._keep_refusal(message)
+    wire.__exit__(None, None, None)
+    assert wire.refused == [RefusedWrite("SELECT f()", "not <password>")]
 
 
 def test_a_big_answer_passes_whole(routes: dict[str, Route]) -> None:

@@ -1,9 +1,11 @@
 """Masks the values in SQL, and classifies statements by their keywords. Standard library only.
 
-An unclosed quote counts as a value that extends to the end of the text.
+An unclosed quote counts as a value that extends to the end of the text. So does a quote after a
+backslash in plain quotes: it closes them or not, as `standard_conforming_strings` says.
 """
 
 import re
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import pairwise
 
@@ -44,7 +46,7 @@ class Effect(StrEnum):
 
 def masked(sql: str) -> str:
     """The text with `?` for every value, without comments. Long lists of values become a count."""
-    return _MANY.sub(_counted, "".join(_shown(token) for token in tokens(sql))).strip()
+    return _MANY.sub(_counted, "".join(map(_shown, _certain(sql)))).strip()
 
 
 def effect(sql: str) -> Effect:
@@ -77,6 +79,14 @@ def without_values(message: str) -> str:
 def _locks_shared(words: list[str]) -> bool:
     """FOR SHARE or FOR KEY SHARE: elsewhere SHARE is a name."""
     return any(word == "SHARE" and before in ("FOR", "KEY") for before, word in pairwise(words))
+
+
+def _certain(sql: str) -> Iterator[Token]:
+    """The tokens up to the first one whose end the text alone does not tell."""
+    for token in tokens(sql):
+        yield token
+        if token.kind is TokenKind.STRING and "\\'" in token.text:
+            return
 
 
 def _shown(token: Token) -> str:

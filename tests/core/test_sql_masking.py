@@ -90,6 +90,18 @@ def test_the_effect_of_a_statement(text: str, does: Effect) -> None:
     assert effect(text) == does
 
 
+@pytest.mark.parametrize(
+    "text", [r"SELECT 'it\'s Jane', 1", r"SELECT 'a\''Jane'", r"SELECT 'a\', 'Jane', id FROM t"]
+)
+def test_a_quote_after_a_backslash_may_not_close(text: str) -> None:
+    """It closes a text with standard_conforming_strings on, and does not with the setting off."""
+    assert masked(text) == "SELECT ?"
+
+
+def test_a_backslash_elsewhere_in_a_text_changes_nothing() -> None:
+    assert masked(r"SELECT 'C:\x', E'it\'s', id FROM t") == "SELECT ?, ?, id FROM t"
+
+
 def test_values_in_error_messages_are_masked() -> None:
     assert without_values('invalid input syntax for type integer: "secret"') == (
         "invalid input syntax for type integer: ?"

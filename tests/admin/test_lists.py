@@ -168,3 +168,38 @@ def test_a_search_finds_addresses_for_those_who_may_see_them(db: None, more: tup
     client = staff_client("ada", "view_database", *more)
     page = client.get(reverse("admin:pgperf_database_changelist"), {"q": "10.1.2"})
     assert page.context["cl"].result_count == bool(more)
+
+
+@pytest.mark.parametrize(
+    ("model", "lookup"),
+    [
+        ("database", "targets__host__startswith"),
+        ("database", "targets__host"),
+        ("database", "groups__user__password__startswith"),
+        ("benchmark", "database__targets__host__startswith"),
+        ("benchmark", "database__credential__startswith"),
+        ("benchmark", "workload_links__workload__sql__contains"),
+        ("run", "requested_by__password__startswith"),
+        ("run", "database__targets__host__startswith"),
+        ("run", "benchmark__workload_links__workload__sql__contains"),
+        ("schedule", "owner__password__startswith"),
+        ("schedule", "database__targets__host__startswith"),
+        ("schedule", "database__credential__startswith"),
+    ],
+)
+def test_no_list_is_filtered_by_columns_of_other_rows(
+    admin_page: Client, run: Run, model: str, lookup: str
+) -> None:
+    """The number of rows would tell whether a guess is right."""
+    factories.make_schedule()
+    page = reverse(f"admin:pgperf_{model}_changelist")
+    assert admin_page.get(page, {lookup: "a"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("model", "lookup"),
+    [("run", "status__exact"), ("benchmark", "name"), ("database", "name"), ("worker", "queue")],
+)
+def test_a_filter_with_a_nul_is_answered(admin_page: Client, run: Run, model: str, lookup: str) -> None:
+    page = reverse(f"admin:pgperf_{model}_changelist")
+    assert admin_page.get(page, {lookup: "a\0"}).status_code == 400

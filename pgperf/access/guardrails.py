@@ -21,7 +21,7 @@ from pgperf.catalog.light import LIGHT
 from pgperf.core import printable, sql_read_only
 from pgperf.core.answers import IDENTIFIER, LINE, TEXT, TRUTH, WHOLE, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
-from pgperf.core.layers import connects
+from pgperf.core.layers import connects, over_http
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
 from pgperf.core.sql_names import quoted
 from pgperf.runner.server.control_connection import ControlConnection
@@ -145,7 +145,7 @@ def apply(
     """
     definition = plan.definition
     check_writing(definition, production, allow_fixtures)
-    sent = {variant.workload for variant in plan.variants if connects(variant.layer)}
+    sent = {each.workload for each in plan.variants if connects(each.layer) or over_http(each.layer)}
     for work in definition.workloads:
         if work.name in sent:
             check_statements(work)

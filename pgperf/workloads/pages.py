@@ -16,6 +16,7 @@ from pgperf.conf import get_settings
 
 #: Characters that a browser would send percent-encoded.
 _ENCODED = re.compile(r"[^!-~]")
+_DOTS = {".", ".."}
 #: What Django's own admin and its documentation call their URLs, under whatever path they are.
 _ADMIN = {"admin", "django-admindocs"}
 
@@ -41,6 +42,8 @@ def path_problem(path: str) -> str:
         return _("Leave out the part after #: a browser does not send it.")
     if _ENCODED.search(path):
         return _("Write spaces and other letters than ASCII percent-encoded, for example %20.")
+    if _DOTS & set(unquote(urlsplit(path).path).split("/")):
+        return _("Leave out the parts . and .. of the path: a web server may read another page's path there.")
     try:
         match = _resolved(urlsplit(path).path)
     except Resolver404:

@@ -18,7 +18,7 @@ from pgperf.catalog import FIXTURES
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
 from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
-from pgperf.core.records import Plan, Route, VariantBlock, WorkloadDefinition
+from pgperf.core.records import Page, Plan, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.run import RunSettings, execute
@@ -115,6 +115,17 @@ class TestDemand:
         with pytest.raises(InvalidDefinition, match=r"^sql: one statement"):
             guardrails.check_statements(replace(FREE, sql="SELECT 1; COMMIT"))
         guardrails.check_statements(SHIPPED)
+
+    def test_the_worker_reads_the_path_of_a_web_server_s_page_again(self) -> None:
+        """Also where no layer of the run connects to a database."""
+        page = WorkloadDefinition("page", "", page=Page("/admin/"))
+        plan = make_plan(
+            definition(workloads=(page,), layers=("http",), routes=("web",), web_routes={"web": ""})
+        )
+        assert [each.layer for each in plan.variants if not each.control] == ["http"]
+        web = Route("web", "127.0.0.1", 80, "", "", "", url="http://127.0.0.1")
+        with pytest.raises(InvalidDefinition, match=r"^path: Pages of the admin"):
+            guardrails.apply(plan, {"web": web}, production=False)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from pgperf.models import Workload
 from pgperf.workloads import pages
 
 
-@pytest.mark.parametrize("path", ["/", "/books/", "/books/?q=the&page=2", "/books/?q=%20a%2Fb"])
+@pytest.mark.parametrize(
+    "path", ["/", "/books/", "/books/?q=the&page=2", "/books/?q=%20a%2Fb", "/books/?q=../a"]
+)
 def test_the_site_s_own_pages_may_be_measured(path: str) -> None:
     assert pages.path_problem(path) == ""
 
@@ -25,6 +27,10 @@ def test_the_site_s_own_pages_may_be_measured(path: str) -> None:
         ("/books/?q=a b", "percent-encoded"),
         ("/books/?q=\r\nHost:x", "percent-encoded"),
         ("/bücher/", "percent-encoded"),
+        ("/books/../admin/", "parts . and .."),
+        ("/books/%2e%2e/admin/", "parts . and .."),
+        ("/books%2f..%2Fadmin/", "parts . and .."),
+        ("/./admin/", "parts . and .."),
         ("/books", "Enter /books/ with a slash"),
         ("/nowhere/", "no such page"),
         ("/%62ooks", "slash at its end"),

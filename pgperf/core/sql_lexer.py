@@ -37,6 +37,13 @@ class Token(NamedTuple):
     closed: bool = True
 
     @property
+    def is_certain(self) -> bool:
+        """Does it end there whatever `standard_conforming_strings` is? Off, a backslash escapes the
+        quote that follows.
+        """
+        return self.kind is not TokenKind.STRING or "\\'" not in self.text
+
+    @property
     def opening(self) -> str:
         """The opening quote with its prefix: `'`, `E'`, `$tag$`."""
         match = _OPENING.match(self.text)

@@ -85,7 +85,7 @@ def _certain(sql: str) -> Iterator[Token]:
     """The tokens up to the first one whose end the text alone does not tell."""
     for token in tokens(sql):
         yield token
-        if token.kind is TokenKind.STRING and "\\'" in token.text:
+        if not token.is_certain:
             return
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pgperf.core import sql_masking, sql_numbered, sql_read_only
 from pgperf.core.answers import NUMBER, TEXT, WHOLE, ControlQuery
 from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.sql_lexer import tokens
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 
@@ -43,7 +44,7 @@ def _merged(rows: Sequence[tuple[Any, ...]]) -> Iterator[TopStatement]:
     sums: dict[str, tuple[int, int, float]] = {}
     for query, *numbers in rows:
         text = sql_numbered.without_values(query)
-        if _is_read(text):
+        if _is_read(text) and all(token.is_certain for token in tokens(query)):
             before = sums.get(text, (0, 0, 0.0))
             calls, fetched, total_ms = (old + new for old, new in zip(before, numbers, strict=True))
             sums[text] = calls, fetched, total_ms

@@ -52,6 +52,11 @@ def test_no_value_is_kept(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert "hunter2" not in found
 
 
+def test_a_statement_whose_quotes_depend_on_a_setting_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With standard_conforming_strings off, the quote after the backslash does not close."""
+    assert read(monkeypatch, r"SELECT 'it\'s hunter2', 'x'", "SELECT a FROM t") == ["SELECT a FROM t"]
+
+
 def test_the_most_time_comes_first_and_equal_texts_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PgStatStatements, "find", lambda connection: FOUND)
     rows = [("SELECT $1", 1, 1, 2.0), ("SELECT a FROM t", 5, 5, 3.0), ("SELECT $1", 2, 2, 2.0)]

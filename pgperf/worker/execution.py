@@ -1,7 +1,8 @@
 """Executes one run from claim to end, for the Celery task and the foreground command.
 
 Every exit sets a final state with a reason that holds no secret. When the process is killed,
-`runs.state.reconcile` ends the run.
+`runs.state.reconcile` ends the run. A process whose heartbeat cannot be stored, because it hangs in
+a query, kills itself.
 """
 
 import logging
@@ -29,6 +30,7 @@ from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled, RunConflict
 from pgperf.core.protocol import scrub
 from pgperf.core.records import CAPTURES, Definition, LeftOut, Plan, Route, VariantBlock, most_direct
+from pgperf.db import vanished_host
 from pgperf.db.now import Now
 from pgperf.delay.routes import longer
 from pgperf.install import launch
@@ -46,6 +48,7 @@ from pgperf.runs.db_retry import drop_broken_connection, is_outage, retry_while_
 from pgperf.runs.definitions import starting_here
 from pgperf.worker import block_hooks, change_mail, environments, machine_look
 from pgperf.worker.environments import Usable
+from pgperf.worker.lifeline import Lifeline
 from pgperf.workloads import discovery, forms
 
 logger = logging.getLogger(__name__)
@@ -53,6 +56,9 @@ logger = logging.getLogger(__name__)
 _REASON_CHARACTERS = 500
 #: Share of STALE_SECONDS for which a run retries while the site's database is down; then it stops.
 _RETRY_SHARE = 2 / 3
+#: Share of STALE_SECONDS after which TCP gives up a database whose host has vanished: soon enough to
+#: reach one that has taken over its name.
+_VANISHED_SHARE = 1 / 3
 #: For how long a run that has failed waits for space to store that, where the disk is full.
 _DISK_FULL_S = 600.0
 #: Shorter rounds are not interrupted by a poll of the database.
@@ -74,9 +80,16 @@ def perform(run_id: int, worker: str, listener: ProgressListener | None = None) 
     the way. What stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the
     run has ended.
     """
+    vanished_s = get_settings().STALE_SECONDS * _VANISHED_SHARE
+    with vanished_host.noticed_within(vanished_s, router.db_for_write(Run)):
+        return _perform(run_id, worker, listener)
+
+
+def _perform(run_id: int, worker: str, listener: ProgressListener | None) -> Run:
     run = _claim(run_id, worker)
     settings = get_settings()
-    observer = _Recorder(run, listener, settings.HEARTBEAT_SECONDS, _retry_s())
+    lifeline = Lifeline(settings.STALE_SECONDS)
+    observer = _Recorder(run, listener, settings.HEARTBEAT_SECONDS, _retry_s(), lifeline.alive)
     job = _ClaimedRun(run, observer)
     with ExitStack() as stack:
         try:
@@ -84,7 +97,7 @@ def perform(run_id: int, worker: str, listener: ProgressListener | None = None) 
         except RuntimeError as error:  # the system lets the worker start no thread
             job.end(error)
         else:
-            _measure(job)
+            _measure(job, lifeline)
     if run.status == Run.Status.DONE:
         change_mail.send(run, changes.record(run))
     return run
@@ -108,9 +121,11 @@ def _claim(run_id: int, worker: str) -> Run:
     return retry_while_down(step, _retry_s(), f"claiming run {run_id}")
 
 
-def _measure(job: "_ClaimedRun") -> None:
+def _measure(job: "_ClaimedRun", lifeline: Lifeline) -> None:
+    """Only while there may be clients, a hanging process kills itself: to end a run may take long."""
     try:
-        outcome = job.measure()
+        with lifeline:
+            outcome = job.measure()
         job.done(outcome)
     except FenceLost:
         logger.warning("run %s was taken away from attempt %s", job.run.pk, job.run.attempt)
@@ -385,9 +400,16 @@ class _Recorder:
     """The runner's RunObserver: stores blocks and heartbeats, and reads the cancel request."""
 
     def __init__(
-        self, run: Run, listener: ProgressListener | None, every_s: float, retry_s: float = 0.0
+        self,
+        run: Run,
+        listener: ProgressListener | None,
+        every_s: float,
+        retry_s: float = 0.0,
+        alive: Callable[[], object] = lambda: None,
     ) -> None:
+        """`alive` is called for each heartbeat that is stored, or refused to the main thread."""
         self._run = run
+        self._alive = alive
         self._listener = listener
         self._every_s = every_s
         self._retry_s = retry_s
@@ -425,10 +447,12 @@ class _Recorder:
 
     def poll_cancel(self) -> None:
         """Called while the runner waits for clients, so that neither a slow start nor a long round
-        delays a cancel, or the end of a run that was taken away.
+        delays a cancel, or the end of a run that was taken away or whose heartbeat cannot be stored.
         """
         if self._is_taken_away:
             raise FenceLost(f"run {self._run.pk} was taken away while it measured")
+        if self._is_late():
+            self._beat_or_wait()
         if time.monotonic() - self._progress_at >= LONG_ROUND_S and self.cancelled():
             raise RunCancelled("cancelled on request")
 
@@ -467,15 +491,19 @@ class _Recorder:
         try:
             self._beat()
         except Error as error:
-            late = time.monotonic() - self._written_at >= self._retry_s
-            if late or not is_outage(error) or not drop_broken_connection(error):
+            self._alive()
+            if self._is_late() or not is_outage(error) or not drop_broken_connection(error):
                 raise
             self._tried_at = time.monotonic()
+
+    def _is_late(self) -> bool:
+        return time.monotonic() - self._written_at >= self._retry_s
 
     def _beat(self) -> None:
         with self._lock:
             state.heartbeat(self._run, self._share, self._message)
             self._tried_at = self._written_at = time.monotonic()
+        self._alive()
 
 
 def check_permission(run: Run) -> None:

@@ -238,7 +238,8 @@ def reason_of(exception: BaseException) -> str:
         return "The run did not stop at its time limit, and its process was killed."
     found = re.search(r"signal \d+ \(\w+\)|exitcode \d+", str(exception))
     how = found[0] if found else "it ended"
-    return f"The worker's process that measured is gone ({how}): killed by hand, or for want of memory."
+    who = "killed by hand, for want of memory, or by itself because this database did not answer"
+    return f"The worker's process that measured is gone ({how}): {who}."
 
 
 @signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")

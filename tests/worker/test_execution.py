@@ -471,6 +471,20 @@ class TestARestartOfTheSitesDatabase:
         assert run.error.startswith("The site's own database, which holds the runs, failed or did not answer")
 
     @pytest.mark.django_db(transaction=True)
+    def test_such_a_restart_also_stops_a_run_that_waits_for_its_clients(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*_: Any) -> None:
+            raise OperationalError("the server is gone")
+
+        monkeypatch.setattr(state, "heartbeat", away)
+        recorder = execution._Recorder(state.claim(ask(database).pk, "w@h"), None, 5.0, retry_s=20.0)
+        recorder.poll_cancel()
+        recorder._written_at -= 20.0
+        with pytest.raises(OperationalError):
+            recorder.poll_cancel()
+
+    @pytest.mark.django_db(transaction=True)
     def test_an_unacknowledged_commit_of_the_end_counts(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
 

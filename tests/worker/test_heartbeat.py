@@ -212,6 +212,7 @@ def test_the_reason_for_a_process_s_end() -> None:
     assert "(exitcode 155)" in heartbeat.reason_of(
         WorkerLostError("Worker exited prematurely: exitcode 155.")
     )
+    assert "or by itself because this database" in heartbeat.reason_of(WorkerLostError("signal 9 (SIGKILL)"))
     assert "(it ended)" in heartbeat.reason_of(WorkerLostError("gone"))
     assert "time limit" in heartbeat.reason_of(TimeLimitExceeded(10))
 

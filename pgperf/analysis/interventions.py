@@ -9,7 +9,7 @@ must show. *Move* the view out of the web server, and its CPU time must move wit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pgperf.analysis.number_text import in_percent, in_us
+from pgperf.analysis.number_text import in_one_unit, in_percent
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Finding, MeasuredChange
@@ -77,10 +77,12 @@ def _falls_with_the_part(_word: str, found: MeasuredChange) -> str:
 
 
 def _said_of_the_part(found: MeasuredChange) -> str:
+    changed, own, removed, part, fell, unit = in_one_unit(
+        found.changed_us, found.own_us, _removed(found), found.own_part_us, _fell(found)
+    )
     return (
-        f"{in_us(found.changed_us or 0.0)} instead of {in_us(found.own_us or 0.0)} µs; "
-        f"it took away {in_us(_removed(found))} of {in_us(found.own_part_us or 0.0)} µs, "
-        f"and the time fell by {in_us(_fell(found))} µs"
+        f"{changed} instead of {own} {unit}; it took away {removed} of {part} {unit}, "
+        f"and the time fell by {fell} {unit}"
     )
 
 
@@ -108,7 +110,8 @@ def _grows_with_processes(_word: str, found: MeasuredChange) -> str:
 
 def _said_of_processes(found: MeasuredChange) -> str:
     said = f"{found.growth or 0.0:.2f} times the throughput"
-    return f"{said}, {in_us(found.changed_us or 0.0)} instead of {in_us(found.own_us or 0.0)} µs"
+    changed, own, unit = in_one_unit(found.changed_us, found.own_us)
+    return f"{said}, {changed} instead of {own} {unit}"
 
 
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
@@ -155,10 +158,12 @@ def _moves_with_the_view(_word: str, found: MeasuredChange) -> str:
 
 
 def _said_of_the_view(found: MeasuredChange) -> str:
+    changed, own, client, web, unit = in_one_unit(
+        found.changed_us, found.own_us, found.changed_part_us, found.own_part_us
+    )
     return (
-        f"in process the view takes {in_us(found.changed_us or 0.0)} instead of {in_us(found.own_us or 0.0)} µs; "
-        f"the client uses {in_us(found.changed_part_us or 0.0)} µs of CPU time, "
-        f"the web server used {in_us(found.own_part_us or 0.0)} µs"
+        f"in process the view takes {changed} instead of {own} {unit}; "
+        f"the client uses {client} {unit} of CPU time, the web server used {web} {unit}"
     )
 
 
@@ -174,7 +179,8 @@ def _delay_shows(_word: str, found: MeasuredChange) -> str:
 
 
 def _said_of_the_delay(found: MeasuredChange) -> str:
-    return f"{in_us(found.added_us or 0.0)} µs more round trip make an operation {in_us(-_fell(found))} µs longer"
+    added, longer, unit = in_one_unit(found.added_us, -_fell(found))
+    return f"{added} {unit} more round trip make an operation {longer} {unit} longer"
 
 
 def _taking_away(name: str, title: str) -> Intervention:

@@ -14,7 +14,7 @@ from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.lead import lead
-from pgperf.analysis.number_text import in_percent, in_us
+from pgperf.analysis.number_text import in_percent, in_unit
 from pgperf.analysis.rules import Facts, Rule
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
@@ -29,6 +29,7 @@ from pgperf.analysis.verdict import (
     VerdictNumbers,
 )
 from pgperf.core.layers import BASE_LAYER, connects, over_http
+from pgperf.core.time_units import TimeUnit, unit_of
 from pgperf.core.translation import gettext_noop
 
 Test = Callable[[VariantSummary, Finding], str]
@@ -148,8 +149,10 @@ def grade_sentence(grade: Grade) -> str:
     Those that are small beside the largest one are left out.
     """
     known = [(each, each.us) for each in grade.disturbances if each.us is not None]
-    least = _LEAST_BESIDE * max((us for _, us in known), default=0.0)
-    return "; ".join(f"{_disturbance(each)} (at most {in_us(us)} µs)" for each, us in known if us >= least)
+    least, unit = _LEAST_BESIDE * max((us for _, us in known), default=0.0), unit_of(us for _, us in known)
+    return "; ".join(
+        f"{_disturbance(each)} (at most {in_unit(us, unit)} {unit.name})" for each, us in known if us >= least
+    )
 
 
 _THROTTLED = {"client": "clients", "web": "web servers"}
@@ -375,19 +378,22 @@ def _split(numbers: VerdictNumbers, title: str, part: str) -> str:
     if numbers.response_us is None:
         return title
     parts, least = dict(_known(numbers.parts_us)), _LEAST * numbers.response_us
-    said = f"{title}: {in_us(parts.pop(part, 0.0))} of {in_us(numbers.response_us)} µs"
+    unit = unit_of([numbers.response_us])
+    own, response = (in_unit(us, unit) for us in (parts.pop(part, 0.0), numbers.response_us))
+    said = f"{title}: {own} of {response} {unit.name}"
     queued = numbers.queue_us[part] or 0.0 if part in ROLES else 0.0
     if part in ROLES and queued >= least:
         parts["run_queue"] = parts.get("run_queue", queued) - queued
-        said += f" and {in_us(queued)} µs in the queue for it"
-    return "; ".join(filter(None, (said, _listed(parts, least))))
+        said += f" and {in_unit(queued, unit)} {unit.name} in the queue for it"
+    return "; ".join(filter(None, (said, _listed(parts, least, unit))))
 
 
 def _all_parts(numbers: VerdictNumbers) -> str:
     if numbers.response_us is None:
         return ""
-    response = f"{in_us(numbers.response_us)} µs"
-    rest = _listed(dict(_known(numbers.parts_us)), _LEAST * numbers.response_us)
+    unit = unit_of([numbers.response_us])
+    response = f"{in_unit(numbers.response_us, unit)} {unit.name}"
+    rest = _listed(dict(_known(numbers.parts_us)), _LEAST * numbers.response_us, unit)
     return f"of {response}: {rest}" if rest else response
 
 
@@ -395,9 +401,9 @@ def _known(parts: Known) -> Iterator[tuple[str, float]]:
     return ((name, us) for name, us in parts.items() if us)
 
 
-def _listed(parts: dict[str, float], least: float) -> str:
+def _listed(parts: dict[str, float], least: float, unit: TimeUnit) -> str:
     """The parts that are large enough, the largest first."""
     shown = sorted(
         ((us, name) for name, us in parts.items() if us and us >= least), key=lambda each: -each[0]
     )
-    return ", ".join(f"{_PART_TITLES[name]} {in_us(us)} µs" for us, name in shown)
+    return ", ".join(f"{_PART_TITLES[name]} {in_unit(us, unit)} {unit.name}" for us, name in shown)

@@ -18,6 +18,7 @@ from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.run_comparison import TIME
 from pgperf.analysis.verdict import LIKELY, WITHDRAWN, Basis, Verdict
 from pgperf.core.layers import LAYERS, Rung
+from pgperf.core.time_units import unit_of
 from pgperf.models import Run, VariantResult
 from pgperf.reports import comparisons, earlier_run, ladders, number_format, staircases, suite, verdicts
 from pgperf.reports.labels import measured, variant_title
@@ -230,13 +231,11 @@ def _orm_share(steps: Sequence[Step], *, is_disturbed: bool) -> str:
         number_format.whole(round(100 * end)) for end in (min(shares, default=0), max(shares, default=0))
     )
     share = _("%s %%") % low if low == high else _("%(low)s to %(high)s %%") % {"low": low, "high": high}
-    ends = [number_format.number(end(step.step_us for step in steps)) for end in (min, max)]
-    us = (
-        ends[0]
-        if ends[0] == ends[1]
-        else _("%(low)s to %(high)s") % dict(zip(("low", "high"), ends, strict=True))
-    )
-    found = _("The ORM takes %(us)s µs, %(share)s of the time.") % {"us": us, "share": share}
+    ends = number_format.in_one_unit(**{end.__name__: end(s.step_us for s in steps) for end in (min, max)})
+    us = ends["min"] if ends["min"] == ends["max"] else _("%(min)s to %(max)s") % ends
+    found = _("The ORM takes %(us)s %(unit)s, %(share)s of the time.") % {
+        "us": us, "unit": ends["unit"], "share": share,
+    }  # fmt: skip
     if is_disturbed:
         return _("%s It includes waiting for other processes, so raw SQL may save less.") % found
     if all(map(_is_certain, steps)):
@@ -251,10 +250,12 @@ def _is_certain(step: Step) -> bool:
 
 
 def _orm_part(ladder: Ladder, step: Step, among: Sequence[Ladder]) -> str:
-    return _("%(route)s %(us)s of %(of)s µs (95 %% interval %(interval)s)") % {
-        "route": ladders.ladder_title(ladder, among), "us": number_format.number(step.step_us),
-        "of": number_format.number(step.us), "interval": number_format.interval(step.step_low_us, step.step_high_us),
-    }  # fmt: skip
+    unit, ends = unit_of([step.us, step.step_us]), (step.step_low_us, step.step_high_us)
+    return _("%(route)s %(us)s of %(of)s %(unit)s (95 %% interval %(interval)s)") % {
+        "route": ladders.ladder_title(ladder, among),
+        **number_format.in_one_unit(us=step.step_us, of=step.us),
+        "interval": number_format.in_unit(unit, number_format.interval, *ends),
+    }
 
 
 # Whether it became slower

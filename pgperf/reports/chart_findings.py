@@ -28,8 +28,8 @@ def _stack(chart: Chart) -> str:
     segments = {series["name"]: series["values"][row] or 0.0 for series in chart["series"]}
     largest = max(segments, key=segments.__getitem__)
     numbers = {
-        "row": _row(chart, row), "part": largest, "value": number_format.number(segments[largest]),
-        "whole": number_format.number(sums[row]), "axis": chart["axis"],
+        "row": _row(chart, row), "part": largest, "value": _number(chart, segments[largest]),
+        "whole": _number(chart, sums[row]), "axis": chart["axis"],
     }  # fmt: skip
     if len(sums) > 1:
         return (
@@ -48,8 +48,8 @@ def _extremes(chart: Chart, bars: Sequence[Bar], of: str = "") -> str:
         return ""
     most, least = max(bars, key=_value), min(bars, key=_value)
     numbers = {
-        "most": _row(chart, most[0]), "high": number_format.number(most[1]), "axis": _measure(chart, of),
-        "least": _row(chart, least[0]), "low": number_format.number(least[1]),
+        "most": _row(chart, most[0]), "high": _number(chart, most[1]), "axis": _measure(chart, of),
+        "least": _row(chart, least[0]), "low": _number(chart, least[1]),
     }  # fmt: skip
     if len(bars) == 1:
         return _("%(most)s: %(high)s (%(axis)s).") % numbers
@@ -77,7 +77,7 @@ def _ladder(chart: Chart) -> str:
         return ""
     row = max(steps, key=steps.__getitem__)
     return _("The largest step is %(row)s: it adds %(step)s and reaches %(value)s (%(axis)s).") % {
-        "row": _row(chart, row), "step": number_format.number(steps[row]), "value": number_format.number(values[row]),
+        "row": _row(chart, row), "step": _number(chart, steps[row]), "value": _number(chart, values[row]),
         "axis": chart["axis"],
     }  # fmt: skip
 
@@ -113,7 +113,7 @@ def _lines(chart: Chart) -> str:
     value, name, x = max(points)
     return _("The highest point is %(name)s at %(x)s %(unit)s: %(value)s (%(axis)s).") % {
         "name": name, "x": number_format.number(x) if isinstance(x, float) else x, "unit": chart["x_axis"],
-        "value": number_format.number(value), "axis": chart["axis"],
+        "value": _number(chart, value), "axis": chart["axis"],
     }  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _history(chart: Chart) -> str:
     )
     text = _("No change of level in %(count)d runs: from %(low)s to %(high)s (%(axis)s).") if enough else few
     return text % {
-        "count": len(known), "low": number_format.number(min(known)), "high": number_format.number(max(known)),
+        "count": len(known), "low": _number(chart, min(known)), "high": _number(chart, max(known)),
         "axis": chart["axis"],
     }  # fmt: skip
 
@@ -152,7 +152,7 @@ def _area(chart: Chart) -> str:
     if not means:
         return ""
     first = sorted(means, key=means.__getitem__, reverse=True)[:3]
-    parts = ", ".join(f"{name} {number_format.number(means[name])}" for name in first)
+    parts = ", ".join(f"{name} {_number(chart, means[name])}" for name in first)
     return _("On average: %(parts)s (%(axis)s).") % {"parts": parts, "axis": chart["axis"]}
 
 
@@ -161,6 +161,11 @@ _KINDS: dict[str, Callable[[Chart], str]] = {
     "lines": _lines, "area": _area, "history": _history,
     "knee": _knee,
 }  # fmt: skip
+
+
+def _number(chart: Chart, value: float) -> str:
+    """A small part may be shown in the large unit of the longest."""
+    return number_format.number(value, chart.get("decimals", number_format.FEW))
 
 
 def _measure(chart: Chart, of: str) -> str:

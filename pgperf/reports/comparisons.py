@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.core.records import Variant
+from pgperf.core.time_units import unit_of
 from pgperf.models import ComparisonResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import field_title, layer_title, variant_title
@@ -23,6 +24,7 @@ from pgperf.reports.table import (
     ratio_interval,
     signed,
     text_column,
+    time_column,
     words,
 )
 
@@ -157,10 +159,13 @@ def _told(row: ComparisonResult, apart: Sequence[str]) -> str:
 def _changes(rows: Sequence[ComparisonResult], names: dict[str, str], apart: Sequence[str]) -> str:
     """The sentence on the layers that differ."""
     saves = all(row.delta_us < 0 for row in rows)
+    unit = unit_of(row.delta_us for row in rows)
+    sign, form = (-1, number_format.number) if saves else (1, number_format.signed)
     changes = [
-        _("%(us)s µs in %(layer)s")
+        _("%(us)s %(unit)s in %(layer)s")
         % {
-            "us": number_format.number(-row.delta_us) if saves else number_format.signed(row.delta_us),
+            "us": number_format.in_unit(unit, form, sign * row.delta_us),
+            "unit": number_format.unit_title(unit),
             "layer": _told(row, apart),
         }
         for row in rows
@@ -177,7 +182,7 @@ def _table(caption: str, rows: Iterable[ComparisonResult], name: str = "comparis
         text_column(_("outcome"), "outcome"),
         Column(_("time ratio"), keys=("ratio",)),
         interval_column("low", "high"),
-        Column(_("difference"), "µs", keys=("delta_us",)),
+        time_column(_("difference"), "delta_us"),
         interval_column("delta_low_us", "delta_high_us"),
         Column(_("detectable effect"), keys=("mde",)),
         Column(_("pairs"), keys=("pairs", "sample")),

@@ -7,11 +7,11 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.connection_throughput import ConnectionThroughput
 from pgperf.catalog.published import Figure
 from pgperf.models import VariantResult
-from pgperf.reports import number_format, published, result_keys
-from pgperf.reports.chart import Chart
+from pgperf.reports import published, result_keys
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import measured, variant_lines, variant_title
 from pgperf.reports.open_loops import service_us
-from pgperf.reports.table import Cell, Column, Table, number, text_column, words
+from pgperf.reports.table import Cell, Column, Table, number, text_column, time_column, words
 from pgperf.reports.throughput import PERCENTILES
 
 #: Published figures by the primary keys of their variants.
@@ -28,22 +28,24 @@ def phases(variants: Sequence[VariantResult]) -> Chart:
     """The mean time of an operation by phase, a bar for each variant."""
     shown = measured(variants)
     names = phase_names()
-    return {
-        "kind": "stack",
-        "label": _("Connecting, operating and closing of each variant. The table below has the numbers."),
-        "axis": _("µs per operation"),
-        "rows": [variant_lines(variant) for variant in shown],
-        "series": [
-            {
-                "name": names[phase],
-                "colour": f"phase-{phase}",
-                "values": [variant.phases_us[phase]["mean"] for variant in shown],
-            }
-            for phase in result_keys.PHASES
-        ],
-        "whiskers": [],
-        "ends": [_("%s µs") % number_format.number(service_us(variant)) for variant in shown],
-    }
+    return of_times(
+        {
+            "kind": "stack",
+            "label": _("Connecting, operating and closing of each variant. The table below has the numbers."),
+            "axis": _("%s per operation"),
+            "rows": [variant_lines(variant) for variant in shown],
+            "series": [
+                {
+                    "name": names[phase],
+                    "colour": f"phase-{phase}",
+                    "values": [variant.phases_us[phase]["mean"] for variant in shown],
+                }
+                for phase in result_keys.PHASES
+            ],
+            "whiskers": [],
+            "ends": [service_us(variant) for variant in shown],
+        }
+    )
 
 
 def percentiles(variants: Sequence[VariantResult]) -> list[Chart]:
@@ -53,27 +55,29 @@ def percentiles(variants: Sequence[VariantResult]) -> list[Chart]:
 
 def _percentiles(shown: Sequence[VariantResult], phase: str) -> Chart:
     known = [variant for variant in shown if variant.phases_us[phase].get("p50") is not None]
-    return {
-        "kind": "dots",
-        "label": _("Percentiles of the phase %s, logarithmic scale. The table below has the numbers.")
-        % phase_names()[phase],
-        "axis": _("%s, µs, logarithmic") % phase_names()[phase],
-        "rows": [variant_lines(variant) for variant in known],
-        "series": [
-            {
-                "name": name,
-                "colour": name,
-                "values": [variant.phases_us[phase].get(name) for variant in known],
-            }
-            for name in PERCENTILES
-        ],
-    }
+    return of_times(
+        {
+            "kind": "dots",
+            "label": _("Percentiles of the phase %s, logarithmic scale. The table below has the numbers.")
+            % phase_names()[phase],
+            "axis": f"{phase_names()[phase]}, {_('%s, logarithmic')}",
+            "rows": [variant_lines(variant) for variant in known],
+            "series": [
+                {
+                    "name": name,
+                    "colour": name,
+                    "values": [variant.phases_us[phase].get(name) for variant in known],
+                }
+                for name in PERCENTILES
+            ],
+        }
+    )
 
 
 def phase_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of each phase, µs."""
     names, keys = phase_names(), ("mean", *PERCENTILES, "max")
-    columns = (text_column(_("Variant")), text_column(_("Phase")), *(Column(key, "µs") for key in keys))
+    columns = (text_column(_("Variant")), text_column(_("Phase")), *(time_column(key) for key in keys))
     rows = [
         (
             words(variant_title(variant)),

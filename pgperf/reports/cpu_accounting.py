@@ -1,6 +1,6 @@
 """CPU time of an operation by role, and the parts of its own time, as charts and tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from django.utils.translation import gettext as _
@@ -8,11 +8,11 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuShares, Known
 from pgperf.analysis.scheduler_states import PARTS
 from pgperf.models import VariantResult
-from pgperf.reports import number_format, result_keys
-from pgperf.reports.chart import Chart
+from pgperf.reports import result_keys
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import lacking, load_title, measured, role_names, variant_lines, variant_title
 from pgperf.reports.run_json import time_us_per_op
-from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
+from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, time_column, words
 
 #: Colours of the parts of an operation's time: a role's CPU time has its colour of everywhere.
 _PART_COLOURS = {
@@ -40,7 +40,7 @@ class Shares:
 @dataclass(frozen=True)
 class QueueColumn:
     """A column of the table of run queues: a role's part of the CPU account, and the key of that
-    part; `is_share`: of 1.
+    part; `is_share`: of 1, `is_time`: µs.
     """
 
     title: str
@@ -48,6 +48,7 @@ class QueueColumn:
     part: str
     key: str
     is_share: bool = False
+    is_time: bool = False
 
     def value(self, account: CpuAccount) -> float | None:
         found: Known = getattr(account, self.part)
@@ -62,30 +63,32 @@ def cpu(variants: Sequence[VariantResult]) -> Chart:
     """
     shown = measured(variants)
     names = role_names()
-    return {
-        "kind": "stack",
-        "label": _("CPU time per operation of each variant by role. The table below has the numbers."),
-        "axis": _("CPU µs per operation"),
-        "rows": [variant_lines(variant) for variant in shown],
-        "series": [
-            {
-                "name": names[role],
-                "colour": f"cpu-{role}",
-                "values": [v.cpu_us_per_op.get(role) for v in shown],
-            }
-            for role in result_keys.SERVING
-            if any(v.cpu_us_per_op.get(role) for v in shown)
-        ],
-        "whiskers": [],
-        "ends": [number_format.number(_known_sum(variant.cpu_us_per_op)) for variant in shown],
-    }
+    return of_times(
+        {
+            "kind": "stack",
+            "label": _("CPU time per operation of each variant by role. The table below has the numbers."),
+            "axis": _("CPU %s per operation"),
+            "rows": [variant_lines(variant) for variant in shown],
+            "series": [
+                {
+                    "name": names[role],
+                    "colour": f"cpu-{role}",
+                    "values": [v.cpu_us_per_op.get(role) for v in shown],
+                }
+                for role in result_keys.SERVING
+                if any(v.cpu_us_per_op.get(role) for v in shown)
+            ],
+            "whiskers": [],
+            "ends": [_known_sum(variant.cpu_us_per_op) for variant in shown],
+        }
+    )
 
 
 def cpu_table(variants: Sequence[VariantResult]) -> Table:
     """CPU time of one operation by role, µs. A role that no variant knows has no column."""
     names = role_names()
     roles = [role for role in result_keys.CPU if _is_shown(role, [v.cpu_us_per_op for v in variants])]
-    columns = (text_column(_("Variant")), *(Column(names[role], "µs") for role in roles))
+    columns = (text_column(_("Variant")), *_following(names[role] for role in roles))
     rows = [
         (
             words(variant_title(variant)),
@@ -155,8 +158,8 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
     names = role_names()
     columns = (
         text_column(_("Variant")),
-        Column(_("µs per operation")),
-        *(Column(names[part], "µs") for part in there),
+        time_column(_("time per operation")),
+        *(time_column(names[part], follows=True) for part in there),
     )
     rows = [
         (
@@ -213,12 +216,21 @@ def queue_table(variants: Sequence[VariantResult]) -> Table:
         )
         for row, account in shown
     ]
-    columns = (text_column(_("Variant")), *(Column(column.title) for column in there))
+    columns = (text_column(_("Variant")), *map(_queue_column, there))
     return Table(_("Run queues and context switches"), columns, rows, "queue")
 
 
 def _accounts(variants: Sequence[VariantResult]) -> list[tuple[VariantResult, CpuAccount]]:
     return [(row, account) for row in variants if (account := row.record.cpu_account)]
+
+
+def _following(titles: Iterable[str]) -> Iterator[Column]:
+    """Time columns in one unit."""
+    return (time_column(title, follows=at > 0) for at, title in enumerate(titles))
+
+
+def _queue_column(column: QueueColumn) -> Column:
+    return time_column(column.title) if column.is_time else Column(column.title)
 
 
 def _queue_cell(column: QueueColumn, account: CpuAccount) -> Cell:
@@ -229,24 +241,26 @@ def _queue_cell(column: QueueColumn, account: CpuAccount) -> Cell:
 def _spent(shown: Sequence[VariantResult], there: Sequence[str]) -> Chart:
     parts = [time_us_per_op(variant) for variant in shown]
     names = role_names()
-    return {
-        "kind": "stack",
-        "label": _(
-            "Where the time of one operation is spent, for each variant. The table below has the numbers."
-        ),
-        "axis": _("µs per operation"),
-        "rows": [_without_clients(variant) for variant in shown],
-        "series": [
-            {
-                "name": names[part],
-                "colour": _PART_COLOURS.get(part, f"time-{part}"),
-                "values": [own[part] for own in parts],
-            }
-            for part in there
-        ],
-        "whiskers": [],
-        "ends": [_("%s µs") % number_format.number(variant.us_per_op) for variant in shown],
-    }
+    return of_times(
+        {
+            "kind": "stack",
+            "label": _(
+                "Where the time of one operation is spent, for each variant. The table below has the numbers."
+            ),
+            "axis": _("%s per operation"),
+            "rows": [_without_clients(variant) for variant in shown],
+            "series": [
+                {
+                    "name": names[part],
+                    "colour": _PART_COLOURS.get(part, f"time-{part}"),
+                    "values": [own[part] for own in parts],
+                }
+                for part in there
+            ],
+            "whiskers": [],
+            "ends": [variant.us_per_op for variant in shown],
+        }
+    )
 
 
 def _without_clients(variant: VariantResult) -> list[str]:
@@ -305,7 +319,7 @@ def _queue_columns() -> Iterator[QueueColumn]:
     names = role_names()
     switches = {"voluntary": _("%s voluntary switches"), "involuntary": _("%s involuntary switches")}
     for role in ROLES:
-        yield QueueColumn(_("%s in the run queue, µs") % names[role], role, "wait_us_per_op", role)
+        yield QueueColumn(_("%s in the run queue") % names[role], role, "wait_us_per_op", role, is_time=True)
     for role in ROLES:
         for kind, text in switches.items():
             yield QueueColumn(text % names[role], role, "switches_per_op", f"{role}_{kind}")

@@ -44,7 +44,10 @@ def evidence(row: VariantResult, by_measure: ByMeasure) -> str:
     leaves as it is.
     """
     time, over = by_measure[row.label, TIME], by_measure.get((row.label, OVER))
-    told = [_("%(after)s instead of %(before)s µs (%(ratio)s, 95 %% interval %(interval)s)") % _numbers(time)]
+    told = [
+        _("%(after)s instead of %(before)s %(unit)s (%(ratio)s, 95 %% interval %(interval)s)")
+        % _numbers(time)
+    ]
     if over and over.base:
         relative = _("relative to %(base)s %(after)s instead of %(before)s (%(outcome)s)")
         told.append(relative % _relative(over, layer_title(over.base.layer)))
@@ -52,10 +55,9 @@ def evidence(row: VariantResult, by_measure: ByMeasure) -> str:
 
 
 def _numbers(change: Change) -> dict[str, str]:
-    ratio, number = change.ratio, number_format.number
+    ratio = change.ratio
     return {
-        "before": number(change.before),
-        "after": number(change.after),
+        **number_format.in_one_unit(before=change.before, after=change.after),
         "ratio": number_format.ratio(ratio.centre),
         "interval": number_format.ratio_interval(ratio.low, ratio.high),
     }

@@ -7,10 +7,10 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.http_requests import HttpRequests
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import measured, variant_lines, variant_title
 from pgperf.reports.open_loops import service_us
-from pgperf.reports.table import Column, Table, Value, count, number, text_column, words
+from pgperf.reports.table import Column, Table, Value, count, number, text_column, time_column, words
 
 #: Phase -> its colour in charts, that of an operation's phase.
 _COLOURS = {"connect": "phase-connect", "first_byte": "phase-operate", "receive": "phase-close"}
@@ -25,28 +25,32 @@ def phases(variants: Sequence[VariantResult]) -> Chart:
     """The mean time of a request by phase, a bar for each variant."""
     shown = [variant for variant in measured(variants) if variant.phases_us]
     names = _phase_names()
-    return {
-        "kind": "stack",
-        "label": _("Connecting, first byte and receiving of each variant. The table below has the numbers."),
-        "axis": _("µs per request"),
-        "rows": [variant_lines(variant) for variant in shown],
-        "series": [
-            {
-                "name": names[phase],
-                "colour": colour,
-                "values": [variant.phases_us[phase]["mean"] for variant in shown],
-            }
-            for phase, colour in _COLOURS.items()
-        ],
-        "whiskers": [],
-        "ends": [_("%s µs") % number_format.number(service_us(variant)) for variant in shown],
-    }
+    return of_times(
+        {
+            "kind": "stack",
+            "label": _(
+                "Connecting, first byte and receiving of each variant. The table below has the numbers."
+            ),
+            "axis": _("%s per request"),
+            "rows": [variant_lines(variant) for variant in shown],
+            "series": [
+                {
+                    "name": names[phase],
+                    "colour": colour,
+                    "values": [variant.phases_us[phase]["mean"] for variant in shown],
+                }
+                for phase, colour in _COLOURS.items()
+            ],
+            "whiskers": [],
+            "ends": [service_us(variant) for variant in shown],
+        }
+    )
 
 
 def phase_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of each phase, µs."""
     names, keys = _phase_names(), ("mean", "p50", "p95", "p99", "max")
-    columns = (text_column(_("Variant")), text_column(_("Phase")), *(Column(key, "µs") for key in keys))
+    columns = (text_column(_("Variant")), text_column(_("Phase")), *(time_column(key) for key in keys))
     rows = [
         (words(variant_title(variant)), words(names[phase]), *(number(times.get(key)) for key in keys))
         for variant in variants

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.ladder import Ladder, Step
 from pgperf.core.layers import LAYERS, Rung, place_of
 from pgperf.reports import labels, number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title
 from pgperf.reports.table import (
     Cell,
@@ -20,6 +20,7 @@ from pgperf.reports.table import (
     ratio_interval,
     signed,
     text_column,
+    time_column,
     words,
 )
 
@@ -42,18 +43,20 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
     `among`: all ladders of the run where these are some of them, so that titles tell them apart.
     """
     parts = dict.fromkeys(place_of(step.layer) for ladder in ladders for step in ladder.steps)
-    return {
-        "kind": "stack",
-        "label": _(
-            "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
-        ),
-        "axis": _("µs per operation"),
-        "rows": [_lines(ladder, among or ladders) for ladder in ladders],
-        "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
-        "whiskers": [_whisker(ladder.steps[-1]) for ladder in ladders],
-        "ends": [_("%s µs") % number_format.number(ladder.steps[-1].us) for ladder in ladders],
-        "max": _shared_maximum(ladders),
-    }
+    return of_times(
+        {
+            "kind": "stack",
+            "label": _(
+                "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
+            ),
+            "axis": _("%s per operation"),
+            "rows": [_lines(ladder, among or ladders) for ladder in ladders],
+            "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
+            "whiskers": [_whisker(ladder.steps[-1]) for ladder in ladders],
+            "ends": [ladder.steps[-1].us for ladder in ladders],
+            "max": _shared_maximum(ladders),
+        }
+    )
 
 
 def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
@@ -64,19 +67,22 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
     """
     rungs = [*ladder.steps, *ladder.side]
     climbed = len(ladder.steps)
-    return {
-        "kind": "ladder",
-        "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
-        % ladder_title(ladder, among or ladders),
-        "axis": _("µs per operation"),
-        "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
-        "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
-        "values": [rung.us for rung in rungs],
-        "colours": [colour(rung.layer) for rung in rungs],
-        "whiskers": [_whisker(rung) for rung in rungs],
-        "ends": [_rung_end(rung, index) for index, rung in enumerate(rungs)],
-        "max": _shared_maximum(ladders),
-    }
+    chart = of_times(
+        {
+            "kind": "ladder",
+            "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
+            % ladder_title(ladder, among or ladders),
+            "axis": _("%s per operation"),
+            "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
+            "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
+            "values": [rung.us for rung in rungs],
+            "colours": [colour(rung.layer) for rung in rungs],
+            "whiskers": [_whisker(rung) for rung in rungs],
+            "ends": [rung.us for rung in rungs],
+            "max": _shared_maximum(ladders),
+        }
+    )
+    return {**chart, "ends": [*chart["ends"][:1], *map(_end, chart["ends"][1:], rungs[1:])]}
 
 
 def rung_lines(rung: Step, *, beside: bool) -> list[str]:
@@ -90,9 +96,9 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
     """
     columns = (
         text_column(_("Layer")),
-        Column(_("time per operation"), "µs"),
+        time_column(_("time per operation")),
         interval_column(),
-        Column(_("step"), "µs"),
+        time_column(_("step")),
         interval_column(),
         Column(_("ratio to the first")),
         interval_column(),
@@ -208,9 +214,8 @@ def _whisker(step: Step) -> list[float] | None:
     return None if step.low is None or step.high is None else [step.low, step.high]
 
 
-def _rung_end(step: Step, index: int) -> str:
-    us = _("%s µs") % number_format.number(step.us)
-    return us if index == 0 else f"{us}  {number_format.ratio(step.ratio)}"
+def _end(time: str, step: Step) -> str:
+    return f"{time}  {number_format.ratio(step.ratio)}"
 
 
 def _shared_maximum(ladders: Sequence[Ladder]) -> float:
@@ -223,12 +228,12 @@ def _shared_maximum(ladders: Sequence[Ladder]) -> float:
 
 def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     first, last = ladder.steps[0], ladder.steps[-1]
-    return _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s µs more per operation.") % {
+    return _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(time)s more per operation.") % {
         "route": ladder_title(ladder, ladders),
         "top": layer_title(last.layer),
         "ratio": number_format.ratio(last.ratio),
         "bottom": layer_title(first.layer),
-        "us": number_format.number(last.us - first.us),
+        "time": number_format.time(last.us - first.us),
     }
 
 

@@ -104,12 +104,11 @@ def _text(shown: ShownStep) -> str:
 def _distance(found: Distance) -> str:
     """The times are given too, so that their difference and their quotient can be seen."""
     return _(
-        "In this run %(ms)s ms of distance cost %(cost)s µs: %(us)s instead of %(near)s µs, %(times)s."
+        "In this run %(ms)s ms of distance cost %(cost)s %(unit)s: %(us)s instead of %(near)s %(unit)s,"
+        " %(times)s."
     ) % {
         "ms": number_format.tick(found.ms),
-        "cost": number_format.number(found.cost_us),
-        "us": number_format.number(found.us),
-        "near": number_format.number(found.near_us),
+        **number_format.in_one_unit(cost=found.cost_us, us=found.us, near=found.near_us),
         "times": number_format.ratio(found.times),
     }
 
@@ -213,13 +212,9 @@ def _saving(found: NextStep) -> str:
     """The expected saving of a change; "" where no figure bounds it."""
     if found.us is None or not found.of_us:
         return ""
-    numbers = {"us": number_format.number(found.us), "of": number_format.number(found.of_us)}
+    numbers = number_format.in_one_unit(us=found.us, of=found.of_us, least=found.least_us or 0.0)
     if found.is_measured and found.is_vague:
-        least = number_format.number(found.least_us or 0.0)
-        return _("In this run that saved %(us)s of %(of)s µs (at least %(least)s).") % {
-            **numbers,
-            "least": least,
-        }
+        return _("In this run that saved %(us)s of %(of)s %(unit)s (at least %(least)s).") % numbers
     if found.is_measured:
-        return _("In this run that saved %(us)s of %(of)s µs.") % numbers
-    return _("At most %(us)s of %(of)s µs can be saved.") % numbers
+        return _("In this run that saved %(us)s of %(of)s %(unit)s.") % numbers
+    return _("At most %(us)s of %(of)s %(unit)s can be saved.") % numbers

@@ -3,25 +3,60 @@ the unknown.
 """
 
 import math
+from collections.abc import Callable
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
+from pgperf.core.time_units import MICROSECONDS, MILLISECONDS, SECONDS, TimeUnit, decimals, unit_of
+
 #: Decimals of a number at an axis.
 _MOST = 6
+#: Decimals of any other number; one in a larger unit of time may have more.
+FEW = 2
 
 
-def number(value: float | None) -> str:
-    """About three significant digits, with two decimals at most; `None` reads "unknown", never 0."""
+def number(value: float | None, most: int = FEW) -> str:
+    """About three significant digits, `most` decimals at most; `None` reads "unknown", never 0."""
     if value is None:
         return _("unknown")
-    return _fixed(value, _decimals(value))
+    return _fixed(value, decimals(value, most))
+
+
+def unit_title(unit: TimeUnit) -> str:
+    """The unit's symbol."""
+    return {MICROSECONDS: _("µs"), MILLISECONDS: _("ms"), SECONDS: _("s")}[unit]
+
+
+def in_unit(unit: TimeUnit, form: Callable[..., str], *times_us: float | None) -> str:
+    """Times as `number`, `signed` or `interval` writes them, in this unit and without its symbol."""
+    return form(*(None if us is None else us / unit.us for us in times_us), most=unit.decimals)
+
+
+def in_one_unit(**times_us: float | None) -> dict[str, str]:
+    """The times of one sentence in the unit of the longest, whose symbol is `unit`."""
+    unit = unit_of(times_us.values())
+    return {name: in_unit(unit, number, us) for name, us in times_us.items()} | {"unit": unit_title(unit)}
+
+
+def time(us: float | None, unit: TimeUnit | None = None) -> str:
+    """A time with its unit: this one, or that which fits it."""
+    if us is None:
+        return _("unknown")
+    unit = unit or unit_of([us])
+    return _("%(number)s %(unit)s") % {"number": in_unit(unit, number, us), "unit": unit_title(unit)}
+
+
+def time_interval(low_us: float, high_us: float) -> str:
+    """Both ends of a range of times, with the unit of the longer one."""
+    unit = unit_of([low_us, high_us])
+    return f"{in_unit(unit, interval, low_us, high_us)} {unit_title(unit)}"
 
 
 def tick(value: float) -> str:
     """A round number at an axis: no decimals that it does not need."""
-    decimals = next((digits for digits in range(_MOST) if math.isclose(round(value, digits), value)), _MOST)
-    return _fixed(value, decimals)
+    digits = next((each for each in range(_MOST) if math.isclose(round(value, each), value)), _MOST)
+    return _fixed(value, digits)
 
 
 def whole(value: int | None) -> str:
@@ -29,9 +64,9 @@ def whole(value: int | None) -> str:
     return _("unknown") if value is None else _fixed(value, 0)
 
 
-def signed(value: float | None) -> str:
+def signed(value: float | None, most: int = FEW) -> str:
     """A difference, with its sign."""
-    return f"+{number(value)}" if value is not None and value > 0 else number(value)
+    return f"+{number(value, most)}" if value is not None and value > 0 else number(value, most)
 
 
 def ratio(value: float | None) -> str:
@@ -52,14 +87,14 @@ def short_percent(share: float | None) -> str:
     return f"{_fixed(tenths / 10, 0 if tenths % 10 == 0 or tenths >= 100 else 1)} %"
 
 
-def interval(low: float | None, high: float | None) -> str:
+def interval(low: float | None, high: float | None, most: int = FEW) -> str:
     """Both ends of a 95 % interval with the decimals of the wider one; "none" where the run gave
     none.
     """
     if low is None or high is None:
         return _("none")
-    decimals = max(_decimals(low), _decimals(high)) if max(abs(low), abs(high)) < 100 else 0
-    ends = (_fixed(end, decimals) for end in (low, high))
+    digits = max(decimals(low, most), decimals(high, most)) if max(abs(low), abs(high)) < 100 else 0
+    ends = (_fixed(end, digits) for end in (low, high))
     return " … ".join(ends)
 
 
@@ -67,8 +102,8 @@ def ratio_interval(low: float | None, high: float | None) -> str:
     """Both ends of a ratio's 95 % interval."""
     if low is None or high is None:
         return _("none")
-    decimals = min(_ratio_decimals(low), _ratio_decimals(high))
-    return f"{_fixed(low, decimals)} … {_fixed(high, decimals)}"
+    digits = min(_ratio_decimals(low), _ratio_decimals(high))
+    return f"{_fixed(low, digits)} … {_fixed(high, digits)}"
 
 
 def seconds(value: float | None) -> str:
@@ -90,19 +125,14 @@ def _parts(first: str, second: str, number_of_first: int, number_of_second: int)
     return first % number_of_first + (" " + second % number_of_second if number_of_second else "")
 
 
-def _fixed(value: float, decimals: int) -> str:
+def _fixed(value: float, digits: int) -> str:
     """Rounded here, since number_format cuts off what it does not show; 0 has no sign."""
-    return number_format(round(value, decimals) or 0, decimals, force_grouping=True).replace("-", "−")
-
-
-def _decimals(value: float) -> int:
-    size = abs(value)
-    return 0 if size >= 100 else 1 if size >= 10 else 2
+    return number_format(round(value, digits) or 0, digits, force_grouping=True).replace("-", "−")
 
 
 def _ratio_decimals(value: float) -> int:
     return 3 if value < 2 else 2 if value < 10 else 1
 
 
-def _times(value: float, decimals: int) -> str:
-    return f"×{_fixed(value, decimals)}"
+def _times(value: float, digits: int) -> str:
+    return f"×{_fixed(value, digits)}"

@@ -8,7 +8,7 @@ from pgperf.analysis.open_loop import OpenLoop
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import variant_title
-from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, words
+from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, time_column, words
 
 
 def with_rate(variants: Sequence[VariantResult]) -> list[VariantResult]:
@@ -58,11 +58,11 @@ def rate_table(variants: Sequence[VariantResult]) -> Table:
         Column(_("due"), _("operations/s")),
         Column(_("ended"), _("operations/s")),
         text_column(_("held")),
-        Column(_("lag p50"), "µs"),
-        Column(_("lag p99"), "µs"),
-        Column(_("service time, mean"), "µs"),
-        Column(_("latency p50"), "µs"),
-        Column(_("latency p99"), "µs"),
+        time_column(_("lag p50")),
+        time_column(_("lag p99")),
+        time_column(_("service time, mean")),
+        time_column(_("latency p50")),
+        time_column(_("latency p99")),
         Column(_("late or skipped")),
         Column(_("skipped")),
         Column(_("backlog")),

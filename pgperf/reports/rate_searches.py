@@ -10,7 +10,7 @@ from pgperf.analysis.rate_search import Outcome, Point, RateSearch
 from pgperf.analysis.verdict_kinds import grade_sentence
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import variant_title
 from pgperf.reports.next_steps import remedy
 from pgperf.reports.run_rows import RunRows
@@ -26,6 +26,7 @@ from pgperf.reports.table import (
     number,
     percent,
     text_column,
+    time_column,
     words,
 )
 from pgperf.reports.verdicts import grade_title
@@ -179,24 +180,26 @@ def curves(rows: RunRows) -> list[tuple[str, Chart]]:
 
 def _curve(rows: RunRows, search: RateSearch) -> Chart:
     points = search.points()
-    return {
-        "kind": "knee",
-        "label": _("%(title)s: latency over the rate. The table below has the numbers.")
-        % {"title": title(rows, search)},
-        "told": _sentence(rows, search),
-        "axis": _("µs, logarithmic"),
-        "x_axis": _("operations/s"),
-        "x": [point.rate for point in points],
-        "x_min": 0,
-        "titles": [
-            _("%(share)s of the closed loop") % {"share": number_format.percent(point.share)}
-            for point in points
-        ],
-        "log": True,
-        "limit": search.limit_ms * 1000,
-        "knee": [search.low, search.rate, search.high],
-        "series": _percentiles(points),
-    }
+    return of_times(
+        {
+            "kind": "knee",
+            "label": _("%(title)s: latency over the rate. The table below has the numbers.")
+            % {"title": title(rows, search)},
+            "told": _sentence(rows, search),
+            "axis": _("%s, logarithmic"),
+            "x_axis": _("operations/s"),
+            "x": [point.rate for point in points],
+            "x_min": 0,
+            "titles": [
+                _("%(share)s of the closed loop") % {"share": number_format.percent(point.share)}
+                for point in points
+            ],
+            "log": True,
+            "limit": search.limit_ms * 1000,
+            "knee": [search.low, search.rate, search.high],
+            "series": _percentiles(points),
+        }
+    )
 
 
 def _percentiles(points: Sequence[Point]) -> list[dict[str, Any]]:
@@ -221,9 +224,9 @@ def curve_table(rows: RunRows) -> Table:
         Column(_("slices")),
         Column(_("operations due")),
         Column(_("over the limit")),
-        Column("p50", "µs"),
-        Column("p90", "µs"),
-        Column("p99", "µs"),
+        time_column("p50"),
+        time_column("p90"),
+        time_column("p99"),
     )
     found = [_point(title(rows, each), point) for each in rows.rate_searches for point in each.points()]
     return Table(_("Latency over the rate"), columns, found, "rate-curve")

@@ -33,6 +33,7 @@ from pgperf.reports.table import (
     ratio_interval,
     signed,
     text_column,
+    time_column,
     words,
 )
 from pgperf.runs import state
@@ -256,15 +257,15 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
 def table(changes: Sequence[Change], measure: str) -> Table:
     """The numbers of `chart`, with the values of both runs and the outcome."""
     over = measure == OVER
-    unit = _("times") if over else "µs"
+    levels = (_("first"), _("second"))
+    times = (time_column(title, follows=at > 0) for at, title in enumerate(levels))
     columns = (
         text_column(_("Variant")),
         text_column(_("outcome")),
-        Column(_("first"), unit),
-        Column(_("second"), unit),
+        *((Column(title, _("times")) for title in levels) if over else times),
         Column(_("second/first")),
         interval_column(),
-        Column(_("change"), "µs"),
+        time_column(_("change")),
         interval_column(),
         Column(_("detectable effect")),
         Column(_("blocks")),
@@ -328,18 +329,22 @@ def _sentence(change: Change, reference: str) -> str:
         if over
         else _(
             "%(variant)s: time per operation is %(ratio)s that of %(reference)s (%(interval)s):"
-            " %(after)s instead of %(before)s µs."
+            " %(after)s instead of %(before)s %(unit)s."
         )
     )
-    own = number_format.ratio if over else number_format.number
+    times = {"before": change.before, "after": change.after}
+    levels = (
+        {name: number_format.ratio(value) for name, value in times.items()}
+        if over
+        else number_format.in_one_unit(**times)
+    )
     return text % {
         "variant": variant_title(change.variant),
         "reference": reference,
         "base": layer_title(change.base.layer) if change.base else "",
         "ratio": number_format.ratio(change.ratio.centre),
         "interval": number_format.ratio_interval(change.ratio.low, change.ratio.high),
-        "before": own(change.before),
-        "after": own(change.after),
+        **levels,
     }
 
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
@@ -22,6 +22,7 @@ from pgperf.reports.table import (
     number,
     percent,
     text_column,
+    time_column,
     words,
 )
 
@@ -39,10 +40,11 @@ def curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
     """
     kinds = (
         ("ops_per_s", _("Operations per second"), _("operations per second"), False),
-        ("p50_us", _("Median time of an operation"), _("µs, logarithmic"), True),
-        ("p99_us", _("99th percentile"), _("µs, logarithmic"), True),
+        ("p50_us", _("Median time of an operation"), _("%s, logarithmic"), True),
+        ("p99_us", _("99th percentile"), _("%s, logarithmic"), True),
     )
-    return [(title, _curve(scaling, key, title, axis, log=log)) for key, title, axis, log in kinds]
+    drawn = [(title, _curve(scaling, key, title, axis, log=log), log) for key, title, axis, log in kinds]
+    return [(title, of_times(chart) if is_time else chart) for title, chart, is_time in drawn]
 
 
 def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
@@ -69,8 +71,8 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
         interval_column("low", "high"),
         Column(_("efficiency"), keys=("efficiency",)),
         Column(_("95 % interval"), keys=("efficiency_low", "efficiency_high"), file_only=True),
-        Column("p50", "µs", keys=("p50_us",)),
-        Column("p99", "µs", keys=("p99_us",)),
+        time_column("p50", "p50_us"),
+        time_column("p99", "p99_us"),
         *(
             Column(_("%s, of the host") % names[role], keys=(f"share_{role}",), file_only=role not in shown)
             for role in result_keys.SHARE

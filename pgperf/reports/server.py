@@ -10,7 +10,7 @@ from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import measured, variant_lines, variant_title
-from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, words
+from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, time_column, words
 
 _EVENTS_SHOWN = 3
 
@@ -70,19 +70,19 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
     titles = {
         "queries": _("queries"),
         "queries_per_op": _("queries per operation"),
-        "wait_us_per_query": _("waiting for a server, µs per query"),
-        "query_us_per_query": _("at the server, µs per query"),
+        "wait_us_per_query": _("waiting for a server, per query"),
+        "query_us_per_query": _("at the server, per query"),
         "sv_idle_min": _("idle server connections, least"),
         "sv_active_max": _("busy server connections, most"),
         "cl_active_max": _("busy clients, most"),
         "cl_waiting_max": _("waiting clients, most"),
-        "maxwait_us_max": _("longest wait, µs"),
+        "maxwait_us_max": _("longest wait"),
         "pool_mode": _("pooling"),
     }
     known = [key for key in result_keys.POOLER if any(getattr(pool, key) is not None for _row, pool in shown)]
     columns = (
         text_column(_("Variant")),
-        *(Column(titles[key], numeric=key != "pool_mode") for key in known),
+        *(_pooler_column(key, titles[key]) for key in known),
     )
     rows = [
         (words(variant_title(row)), *(_figure(getattr(pool, key)) for key in known)) for row, pool in shown
@@ -157,6 +157,10 @@ def _part_titles() -> dict[str, str]:
         "pooler": _("pooler"),
         "statements": _("statements"),
     }
+
+
+def _pooler_column(key: str, title: str) -> Column:
+    return time_column(title) if "_us" in key else Column(title, numeric=key != "pool_mode")
 
 
 def _most(events: Mapping[str, float | None]) -> str:

@@ -17,12 +17,12 @@ from pgperf.core.exceptions import NothingToCompare
 from pgperf.core.records import Variant
 from pgperf.models import Run
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import layer_title, variant_title
 from pgperf.reports.run_comparison import MEASURES, RunComparison, compare, measure_title
-from pgperf.reports.table import Cell, Column, Table, number, percent, ratio, text_column, words
+from pgperf.reports.table import Cell, Column, Table, number, percent, ratio, text_column, time_column, words
 
 LEAST, MOST = 2, 8
 #: Of the runs by age: told apart by people with any colour vision.
@@ -158,20 +158,22 @@ class SeveralRuns:
 
     def _overlay(self, names: Sequence[str]) -> Chart:
         sides = zip(self.sides, self._levels, _COLOURS, strict=False)
-        return {
-            "kind": "groups",
-            "label": _("Time per operation of each layer in each run. The tables have the numbers."),
-            "axis": _("µs per operation"),
-            "rows": [[layer_title(self._variants[name].layer)] for name in names],
-            "series": [
-                {
-                    "name": self.name(side.run),
-                    "colour": colour,
-                    "values": [levels[name].shown(TIME) if name in levels else None for name in names],
-                }
-                for side, levels, colour in sides
-            ],
-        }
+        return of_times(
+            {
+                "kind": "groups",
+                "label": _("Time per operation of each layer in each run. The tables have the numbers."),
+                "axis": _("%s per operation"),
+                "rows": [[layer_title(self._variants[name].layer)] for name in names],
+                "series": [
+                    {
+                        "name": self.name(side.run),
+                        "colour": colour,
+                        "values": [levels[name].shown(TIME) if name in levels else None for name in names],
+                    }
+                    for side, levels, colour in sides
+                ],
+            }
+        )
 
     def name(self, run: Run) -> str:
         """A short name; the baseline is called so."""
@@ -277,8 +279,8 @@ def _scatter_table(several_levels: Sequence[dict[str, Level]]) -> Table:
     """Of the variants that all runs have."""
     columns = (
         text_column(_("Variant")),
-        Column(_("fastest run"), "µs"),
-        Column(_("slowest run"), "µs"),
+        time_column(_("fastest run")),
+        time_column(_("slowest run"), follows=True),
         Column(_("slowest/fastest")),
         Column(_("standard deviation between the runs")),
     )

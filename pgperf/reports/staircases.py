@@ -17,7 +17,7 @@ from pgperf.core.delayed_routes import apart
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import number_format, published
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import clients_title, colour, field_title
 from pgperf.reports.run_rows import RunRows
@@ -27,11 +27,13 @@ from pgperf.reports.table import (
     Table,
     exact,
     file_columns,
+    interval,
     interval_column,
     number,
     ratio,
     ratio_interval,
     text_column,
+    time_column,
     words,
 )
 
@@ -139,17 +141,19 @@ def throughput(staircase: Staircase) -> Chart:
 
 
 def response_time(staircase: Staircase) -> Chart:
-    """Milliseconds from request to answer, with 95 % intervals."""
-    return {
-        "kind": "bars",
-        "label": _("Response time of each step, with 95 % intervals. The table below has the numbers."),
-        "axis": _("ms per request"),
-        "rows": _names(staircase.steps),
-        "values": [_ms(row.us_per_op) for row in staircase.shown],
-        "colours": [colour(row.layer) for row in staircase.shown],
-        "whiskers": [_ends(_ms(row.us_per_op_low), _ms(row.us_per_op_high)) for row in staircase.shown],
-        "ends": [number_format.number(_ms(row.us_per_op)) for row in staircase.shown],
-    }
+    """The time from request to answer, with 95 % intervals."""
+    return of_times(
+        {
+            "kind": "bars",
+            "label": _("Response time of each step, with 95 % intervals. The table below has the numbers."),
+            "axis": _("%s per request"),
+            "rows": _names(staircase.steps),
+            "values": [row.us_per_op for row in staircase.shown],
+            "colours": [colour(row.layer) for row in staircase.shown],
+            "whiskers": [_ends(row.us_per_op_low, row.us_per_op_high) for row in staircase.shown],
+            "ends": [row.us_per_op for row in staircase.shown],
+        }
+    )
 
 
 def effects(staircase: Staircase) -> Chart:
@@ -303,7 +307,7 @@ def _columns() -> tuple[Column, ...]:
         text_column(_("builds on"), "builds_on"),
         *file_columns(_SETTING),
         Column(_("requests/s"), keys=("ops_per_s",)),
-        Column(_("response time"), "ms", keys=("us_per_op",)),
+        time_column(_("response time"), "us_per_op"),
         interval_column("us_per_op_low", "us_per_op_high"),
         Column(_("own effect"), keys=("effect",)),
         interval_column("effect_low", "effect_high"),
@@ -315,15 +319,14 @@ def _columns() -> tuple[Column, ...]:
 
 def _row(staircase: Staircase, step: Step) -> tuple[Cell, ...]:
     row = staircase.row(step)
-    low, high = row.us_per_op_low, row.us_per_op_high
     base = step.builds_on.route if step.builds_on else ""
     return (
         words(step.variant.route, step.variant.route),
         words(base or "–", base),
         *(exact(getattr(row, name)) for name in _SETTING),
         number(row.ops_per_s),
-        Cell(number_format.number(_ms(row.us_per_op)), (row.us_per_op,)),
-        Cell(number_format.interval(_ms(low), _ms(high)), (low, high)),
+        number(row.us_per_op),
+        interval(row.us_per_op_low, row.us_per_op_high),
         *_effect_cells(step.own),
         _outcome_cell(step.own),
         *_effect_cells(step.total),
@@ -364,7 +367,3 @@ def _names(steps: Sequence[Step]) -> list[list[str]]:
 
 def _ends(low: float | None, high: float | None) -> list[float] | None:
     return None if low is None or high is None else [low, high]
-
-
-def _ms(value_us: float | None) -> float | None:
-    return None if value_us is None else value_us / 1000

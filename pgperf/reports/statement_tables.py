@@ -19,9 +19,20 @@ from pgperf.core.records import (
     StatementTimes,
 )
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import colour, layer_title
-from pgperf.reports.table import Cell, Column, Note, Table, count, number, percent, text_column, words
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Note,
+    Table,
+    count,
+    number,
+    percent,
+    text_column,
+    time_column,
+    words,
+)
 
 #: As many calls of one text are worth a remark.
 _MANY = 3
@@ -88,18 +99,20 @@ def _parts_chart(found: PageParts) -> tuple[str, Chart]:
     title = _("One request of %(name)s over %(route)s, mode %(mode)s") % place
     known = {part: us for part in _PART_COLOURS if (us := found.parts_us.get(part)) is not None}
     titles = _part_titles()
-    return title, {
-        "kind": "stack",
-        "label": _("%s: its time by part.") % title,
-        "axis": _("µs per request, with instruments"),
-        "rows": [[found.workload]],
-        "series": [
-            {"name": titles[part], "colour": _PART_COLOURS[part], "values": [us]}
-            for part, us in known.items()
-        ],
-        "whiskers": [],
-        "ends": [_("%s µs") % number_format.number(sum(known.values()))],
-    }
+    return title, of_times(
+        {
+            "kind": "stack",
+            "label": _("%s: its time by part.") % title,
+            "axis": _("%s per request, with instruments"),
+            "rows": [[found.workload]],
+            "series": [
+                {"name": titles[part], "colour": _PART_COLOURS[part], "values": [us]}
+                for part, us in known.items()
+            ],
+            "whiskers": [],
+            "ends": [sum(known.values())],
+        }
+    )
 
 
 def _times_chart(found: Sequence[Repeated], top: StatementTimes) -> tuple[str, Chart]:
@@ -107,15 +120,17 @@ def _times_chart(found: Sequence[Repeated], top: StatementTimes) -> tuple[str, C
     title = _("Statements of %(name)s through %(layer)s over %(route)s, mode %(mode)s") % place
     times = {each.numbers[0]: each for each in top.each}
     values = [_us(each, times) for each in found]
-    return title, {
-        "kind": "bars",
-        "label": _("%s: the time of all calls of each.") % title,
-        "axis": _("µs per operation"),
-        "rows": [[_places(each.numbers), _shortened(each.text)] for each in found],
-        "values": values,
-        "colours": [colour(top.layer) for _each in found],
-        "ends": [number_format.number(value) for value in values],
-    }
+    return title, of_times(
+        {
+            "kind": "bars",
+            "label": _("%s: the time of all calls of each.") % title,
+            "axis": _("%s per operation"),
+            "rows": [[_places(each.numbers), _shortened(each.text)] for each in found],
+            "values": values,
+            "colours": [colour(top.layer) for _each in found],
+            "ends": values,
+        }
+    )
 
 
 def _shortened(text: str) -> str:
@@ -135,16 +150,17 @@ def _part_titles() -> dict[str, str]:
 def _parts(found: PageParts) -> Table:
     total = sum(found.parts_us.values())
     caption = _(
-        "One request of %(name)s over %(route)s, mode %(mode)s: %(total)s µs with instruments, %(plain)s µs without"
+        "One request of %(name)s over %(route)s, mode %(mode)s: %(total)s %(unit)s with instruments,"
+        " %(plain)s %(unit)s without"
     )
     place = {"name": found.workload, "route": found.route, "mode": found.mode}
-    shown = {"total": number(total).text, "plain": number(found.plain_us).text}
+    shown = number_format.in_one_unit(total=total, plain=found.plain_us)
     rows = [
         (words(title), number(us), percent(us / total if total else None))
         for part, title in _part_titles().items()
         if (us := found.parts_us.get(part)) is not None
     ]
-    columns = text_column(_("Part of ORM, view and template")), Column(_("time"), _("µs")), Column(_("share"))
+    columns = text_column(_("Part of ORM, view and template")), time_column(_("time")), Column(_("share"))
     return Table(caption % {**place, **shown}, columns, rows, "capture")
 
 
@@ -212,8 +228,8 @@ def _columns(layers: Sequence[str]) -> tuple[Column, ...]:
     )
     if not layers:
         return plain
-    timed = (Column(layer_title(layer), _("µs")) for layer in layers)
-    return (*plain, Column(_("CPU of the server"), _("µs")), *timed, Column(_("share")))
+    timed = (time_column(layer_title(layer), follows=True) for layer in layers)
+    return (*plain, time_column(_("CPU of the server")), *timed, Column(_("share")))
 
 
 def _plain(each: Repeated) -> tuple[Cell, ...]:

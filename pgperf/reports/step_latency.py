@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from pgperf.reports import number_format, open_loops, staircases, throughput
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import rate_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.staircases import Staircase
-from pgperf.reports.table import Column, Table, number, text_column, words
+from pgperf.reports.table import Column, Table, number, text_column, time_column, words
 from pgperf.reports.throughput import PERCENTILES
 
 _SHARE = 0.5  # of the throughput of the slowest step
@@ -48,21 +48,25 @@ def percentiles(staircase: Staircase) -> Chart | None:
     rate = _rate(staircase)
     if rate is None:
         return None
-    return {
-        "kind": "dots",
-        "label": _("Percentiles of the response time of each step at %s. The table below has the numbers.")
-        % rate_title(rate),
-        "axis": _("ms since a request was due"),
-        "rows": [[step.variant.route] for step in staircase.steps],
-        "series": [
-            {
-                "name": name,
-                "colour": name,
-                "values": [_ms(row.latency_us.get(name)) for row in staircase.shown],
-            }
-            for name in PERCENTILES
-        ],
-    }
+    return of_times(
+        {
+            "kind": "dots",
+            "label": _(
+                "Percentiles of the response time of each step at %s. The table below has the numbers."
+            )
+            % rate_title(rate),
+            "axis": _("%s since a request was due"),
+            "rows": [[step.variant.route] for step in staircase.steps],
+            "series": [
+                {
+                    "name": name,
+                    "colour": name,
+                    "values": [row.latency_us.get(name) for row in staircase.shown],
+                }
+                for name in PERCENTILES
+            ],
+        }
+    )
 
 
 def percentile_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
@@ -74,14 +78,14 @@ def percentile_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
     columns = (
         text_column(_("Step")),
         text_column(_("rate held")),
-        *(Column(name, "ms") for name in (*PERCENTILES, "max")),
+        *(time_column(name, follows=at > 0) for at, name in enumerate((*PERCENTILES, "max"))),
         Column(_("skipped")),
     )
     rows = [
         (
             words(row.route),
             words(_("yes") if found.is_held else _("no")),
-            *(number(_ms(row.latency_us.get(name))) for name in (*PERCENTILES, "max")),
+            *(number(row.latency_us.get(name)) for name in (*PERCENTILES, "max")),
             words(number_format.whole(found.skipped)),
         )
         for row in staircase.shown
@@ -112,7 +116,3 @@ def beside_steps(rows: RunRows) -> Table:
 
 def _rate(staircase: Staircase) -> float | None:
     return staircase.steps[0].variant.rate
-
-
-def _ms(value_us: float | None) -> float | None:
-    return None if value_us is None else value_us / 1000

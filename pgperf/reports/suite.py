@@ -31,6 +31,7 @@ from pgperf.reports.table import (
     ratio,
     ratio_interval,
     text_column,
+    time_column,
     words,
 )
 
@@ -139,7 +140,7 @@ def heat_map(setting: Setting, among: Sequence[Setting]) -> Table:
     """Workloads by layers: the ratio of the time per operation to the base layer's, with its
     interval. The base layer's cells have its time.
     """
-    columns = (text_column(_("Workload")), *(Column(_head(setting, column)) for column in setting.columns))
+    columns = (text_column(_("Workload")), *(_column(setting, each) for each in setting.columns))
     rows = [
         (words(name), *(_heat(setting, name, column) for column in setting.columns))
         for name in setting.workloads
@@ -160,9 +161,9 @@ def number_table(setting: Setting, among: Sequence[Setting]) -> Table:
         text_column(_("Layer")),
         Column(_("operations/s")),
         Column(_("rows/s")),
-        Column(_("µs per operation")),
+        time_column(_("time per operation")),
         interval_column(),
-        *(Column(each, "µs") for each in ("p50", "p95", "p99", _("standard deviation"))),
+        *(time_column(each) for each in ("p50", "p95", "p99", _("standard deviation"))),
         Column(_("variation"), _("of the mean")),
         Column(_("time ratio")),
         interval_column(),
@@ -299,9 +300,9 @@ def _row_lines(setting: Setting, workload: str) -> list[str]:
     return [workload, _("over %s") % setting.column_title(base)]
 
 
-def _head(setting: Setting, column: ColumnKey) -> str:
+def _column(setting: Setting, column: ColumnKey) -> Column:
     title = setting.column_title(column)
-    return f"{title}, µs" if column == setting.base else title
+    return time_column(title) if column == setting.base else Column(title)
 
 
 def _heat(setting: Setting, workload: str, column: ColumnKey) -> Cell:
@@ -310,9 +311,9 @@ def _heat(setting: Setting, workload: str, column: ColumnKey) -> Cell:
         return Cell("–", (None,), "unknown")
     found = setting.comparisons.get(row.pk)
     if found is None:
-        shown = number(row.us_per_op)
-        unit = "%s" if column == setting.base else _("%s µs")  # the head of its column has the unit
-        return replace(shown, text=unit % shown.text, mark="base")
+        if column == setting.base:  # the head of its column has the unit
+            return replace(number(row.us_per_op), mark="base")
+        return Cell(number_format.time(row.us_per_op), (row.us_per_op,), "base")
     text = Note(number_format.ratio_interval(found.low, found.high))
     mark = heat(found.ratio) if found.outcome == DIFFERS else found.outcome
     return Cell(number_format.ratio(found.ratio), (found.ratio,), mark, (text,))

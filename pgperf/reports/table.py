@@ -1,14 +1,16 @@
 """A table as data: columns with units, cells with the shown text and the exact values behind it.
 
 Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown (markdown_table.py)
-and files (reports/csv_files.py) print these tables and format no number of their own.
+and files (reports/csv_files.py) print these tables and format no number of their own. Times are in
+µs here and in files; people read those of a column in the unit that fits the longest.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
+from pgperf.core.time_units import MICROSECONDS, TimeUnit, unit_of
 from pgperf.reports import number_format
 
 Value = str | float | None
@@ -21,7 +23,7 @@ class Column:
     """`keys` name the values of its cells in files: two for an interval, none if files lack the
     column.
 
-    `file_only`: only files have the column.
+    `file_only`: only files have the column. `follows`: its times have the unit of the column before.
     """
 
     title: str
@@ -29,10 +31,16 @@ class Column:
     keys: tuple[str, ...] = ()
     numeric: bool = True
     file_only: bool = False
+    follows: bool = False
 
     @property
     def head(self) -> str:
         return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    @property
+    def is_time(self) -> bool:
+        """Are its numbers µs?"""
+        return self.unit == number_format.unit_title(MICROSECONDS)
 
 
 #: The mark of a note that limits what the figures show.
@@ -67,7 +75,8 @@ class Offer:
 @dataclass(frozen=True)
 class Cell:
     """The text that is shown, the values behind it (one for each key of the column), a word to
-    colour it by, lines below the text, and a test run that only pages offer.
+    colour it by, lines below the text, and a test run that only pages offer. `form` writes numbers
+    such as these; None where the text is no number that may be in µs.
     """
 
     text: str
@@ -75,6 +84,17 @@ class Cell:
     mark: str = ""
     notes: tuple[Note, ...] = ()
     offer: Offer | None = None
+    form: Callable[..., str] | None = None
+
+    def in_unit(self, unit: TimeUnit) -> "Cell":
+        """The same with its times, which are in µs, in this unit."""
+        if self.form is None:
+            return self
+        return replace(self, text=number_format.in_unit(unit, self.form, *self._numbers))
+
+    @property
+    def _numbers(self) -> list[float | None]:
+        return [each for each in self.values if not isinstance(each, str)]
 
     @property
     def lines(self) -> list[str]:
@@ -105,9 +125,32 @@ class Table:
         return len(self.rows) > _LONG
 
     def shown(self) -> "Table":
-        """The table without the columns that only files have."""
+        """As people read it: without the columns that only files have, and each time column in a unit
+        that fits.
+        """
         kept = [at for at, column in enumerate(self.columns) if not column.file_only]
-        return self if len(kept) == len(self.columns) else self._of(kept)
+        return (self if len(kept) == len(self.columns) else self._of(kept))._in_units()
+
+    def _in_units(self) -> "Table":
+        units = list(self._units())
+        if set(units) <= {None, MICROSECONDS}:
+            return self
+        columns = tuple(map(_column_in, self.columns, units))
+        return replace(self, columns=columns, rows=[tuple(map(_cell_in, row, units)) for row in self.rows])
+
+    def _units(self) -> Iterator[TimeUnit | None]:
+        """The unit of each column; None of one without times."""
+        unit = None
+        for at, column in enumerate(self.columns):
+            if not column.follows:
+                unit = self._unit(at) if column.is_time else None
+            yield unit
+
+    def _unit(self, first: int) -> TimeUnit:
+        """That of a time column and those that follow it. An interval has no say in it."""
+        after = (at for at in range(first + 1, len(self.columns)) if not self.columns[at].follows)
+        of = range(first, next(after, len(self.columns)))
+        return unit_of(row[at].value for row in self.rows for at in of if row[at].form)
 
     def without(self, title: str) -> "Table":
         """The table without the column of that title."""
@@ -127,9 +170,14 @@ def text_column(title: str, *keys: str) -> Column:
     return Column(title, keys=keys, numeric=False)
 
 
+def time_column(title: str, *keys: str, follows: bool = False) -> Column:
+    """A column of times in µs; `follows` one with which people compare it, or whose parts it has."""
+    return Column(title, number_format.unit_title(MICROSECONDS), keys, follows=follows)
+
+
 def interval_column(*keys: str) -> Column:
     """The 95 % interval of the column before it."""
-    return Column(_("95 % interval"), keys=keys)
+    return Column(_("95 % interval"), keys=keys, follows=True)
 
 
 def file_columns(keys: Iterable[str]) -> tuple[Column, ...]:
@@ -142,7 +190,7 @@ def words(text: str, *values: Value, notes: tuple[Note, ...] = ()) -> Cell:
 
 
 def number(value: float | None) -> Cell:
-    return Cell(number_format.number(value), (value,), _mark(value))
+    return Cell(number_format.number(value), (value,), _mark(value), form=number_format.number)
 
 
 def exact(value: Value) -> Cell:
@@ -156,7 +204,7 @@ def count(value: int | None) -> Cell:
 
 def signed(value: float | None) -> Cell:
     """A difference, with its sign."""
-    return Cell(number_format.signed(value), (value,), _mark(value))
+    return Cell(number_format.signed(value), (value,), _mark(value), form=number_format.signed)
 
 
 def ratio(value: float | None) -> Cell:
@@ -169,11 +217,19 @@ def percent(share: float | None) -> Cell:
 
 
 def interval(low: float | None, high: float | None) -> Cell:
-    return Cell(number_format.interval(low, high), (low, high))
+    return Cell(number_format.interval(low, high), (low, high), form=number_format.interval)
 
 
 def ratio_interval(low: float | None, high: float | None) -> Cell:
     return Cell(number_format.ratio_interval(low, high), (low, high))
+
+
+def _column_in(column: Column, unit: TimeUnit | None) -> Column:
+    return replace(column, unit=number_format.unit_title(unit)) if unit and column.is_time else column
+
+
+def _cell_in(cell: Cell, unit: TimeUnit | None) -> Cell:
+    return cell.in_unit(unit) if unit else cell
 
 
 def _mark(value: float | None) -> str:

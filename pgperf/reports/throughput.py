@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import colour, measured, variant_lines, variant_title
 from pgperf.reports.table import (
     Column,
@@ -16,6 +16,7 @@ from pgperf.reports.table import (
     interval_column,
     number,
     text_column,
+    time_column,
     words,
 )
 
@@ -57,33 +58,37 @@ def throughput(variants: Sequence[VariantResult]) -> Chart:
 
 def times(variants: Sequence[VariantResult]) -> Chart:
     """Time of one operation of each variant, with its 95 % interval; each must know its time."""
-    return {
-        "kind": "bars",
-        "label": _("Time of one operation of each variant, with 95 % intervals."),
-        "axis": _("µs per operation"),
-        "rows": [variant_lines(variant) for variant in variants],
-        "values": [variant.us_per_op for variant in variants],
-        "colours": [colour(variant.layer) for variant in variants],
-        "whiskers": [_ends(variant.us_per_op_low, variant.us_per_op_high) for variant in variants],
-        "ends": [_("%s µs") % number_format.number(variant.us_per_op) for variant in variants],
-    }
+    return of_times(
+        {
+            "kind": "bars",
+            "label": _("Time of one operation of each variant, with 95 % intervals."),
+            "axis": _("%s per operation"),
+            "rows": [variant_lines(variant) for variant in variants],
+            "values": [variant.us_per_op for variant in variants],
+            "colours": [colour(variant.layer) for variant in variants],
+            "whiskers": [_ends(variant.us_per_op_low, variant.us_per_op_high) for variant in variants],
+            "ends": [variant.us_per_op for variant in variants],
+        }
+    )
 
 
 def latency(variants: Sequence[VariantResult]) -> Chart:
     """Percentiles of the duration of one operation: dots on a line, logarithmic, µs."""
     shown = [variant for variant in measured(variants) if variant.latency_us.get("p50") is not None]
-    return {
-        "kind": "dots",
-        "label": _(
-            "Latency percentiles of each variant, logarithmic scale. The table below has the numbers."
-        ),
-        "axis": _("µs, logarithmic"),
-        "rows": [variant_lines(variant) for variant in shown],
-        "series": [
-            {"name": name, "colour": name, "values": [variant.latency_us.get(name) for variant in shown]}
-            for name in PERCENTILES
-        ],
-    }
+    return of_times(
+        {
+            "kind": "dots",
+            "label": _(
+                "Latency percentiles of each variant, logarithmic scale. The table below has the numbers."
+            ),
+            "axis": _("%s, logarithmic"),
+            "rows": [variant_lines(variant) for variant in shown],
+            "series": [
+                {"name": name, "colour": name, "values": [variant.latency_us.get(name) for variant in shown]}
+                for name in PERCENTILES
+            ],
+        }
+    )
 
 
 def throughput_table(variants: Sequence[VariantResult]) -> Table:
@@ -94,7 +99,7 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
         Column(_("operations/s")),
         Column(_("rows/s")),
         Column(_("errors")),
-        Column(_("µs per operation")),
+        time_column(_("time per operation")),
         interval_column(),
     )
     rows = [
@@ -115,7 +120,7 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
 def latency_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of one operation's duration, µs; at a rate, of the time since it was due."""
     keys = ("min", "mean", "stddev", *PERCENTILES, "max")
-    columns = (text_column(_("Variant")), *(Column(key, "µs") for key in keys))
+    columns = (text_column(_("Variant")), *(time_column(key) for key in keys))
     rows = [(words(variant_title(v)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
     return Table(_latency_caption({variant.rate is None for variant in variants}), columns, rows, "latency")
 
@@ -132,7 +137,7 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
         "other_query_second": _("other query, second"),
     }
     shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
-    columns = (text_column(_("Variant")), *(Column(title, "µs") for title in phases.values()))
+    columns = (text_column(_("Variant")), *(time_column(title) for title in phases.values()))
     rows = [(words(variant_title(v)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
     return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")
 

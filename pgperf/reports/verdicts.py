@@ -231,9 +231,8 @@ def _notes(verdict: Verdict) -> Iterator[Note]:
 
 def _lead(lead: Lead) -> str:
     """Why two parts of the time are named."""
-    text = _("the difference of the two is %(us)s µs, between %(low)s and %(high)s")
-    numbers = {"us": lead.us, "low": lead.low, "high": lead.high}
-    return text % {name: number_format.number(value) for name, value in numbers.items()}
+    text = _("the difference of the two is %(us)s %(unit)s, between %(low)s and %(high)s")
+    return text % number_format.in_one_unit(us=lead.us, low=lead.low, high=lead.high)
 
 
 def _disturbed_by(verdict: Verdict) -> str:

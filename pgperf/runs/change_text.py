@@ -7,6 +7,7 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext as _
 
 from pgperf.core.layers import LAYERS
+from pgperf.core.time_units import MICROSECONDS, MILLISECONDS, SECONDS, TimeUnit, decimals, unit_of
 from pgperf.models import ChangePoint, Run
 
 _LAYER = re.compile(r"^\S+")  # a label begins with it
@@ -15,24 +16,26 @@ _LAYER = re.compile(r"^\S+")  # a label begins with it
 def sentence(change: ChangePoint) -> str:
     """“Django ORM · socket: 12 µs slower since run 41, 2026-11-20”. `change.run` must be loaded."""
     text = (
-        _("%(variant)s: %(us)s µs slower since run %(run)s, %(date)s")
+        _("%(variant)s: %(change)s slower since run %(run)s, %(date)s")
         if change.after_us > change.before_us
-        else _("%(variant)s: %(us)s µs faster since run %(run)s, %(date)s")
+        else _("%(variant)s: %(change)s faster since run %(run)s, %(date)s")
     )
+    apart_us = abs(change.after_us - change.before_us)
     return text % {
         "variant": title(change.label),
-        "us": _number(abs(change.after_us - change.before_us)),
+        "change": _time(apart_us, unit_of([apart_us])),
         "run": change.run_id,
         "date": day(change.run),
     }
 
 
 def levels(change: ChangePoint) -> str:
-    """The levels in µs, and the ratios to the layer below."""
-    numbers = {"before": _number(change.before_us), "after": _number(change.after_us)}
+    """The levels, and the ratios to the layer below."""
+    unit = unit_of([change.before_us, change.after_us])
+    numbers = {"before": _time(change.before_us, unit), "after": _time(change.after_us, unit)}
     if not change.below:
-        return _("its time per operation was %(before)s µs and is %(after)s µs") % numbers
-    text = _("its step over %(below)s was %(before)s µs and is %(after)s µs") % {
+        return _("its time per operation was %(before)s and is %(after)s") % numbers
+    text = _("its step over %(below)s was %(before)s and is %(after)s") % {
         **numbers,
         "below": title(change.below),
     }
@@ -52,15 +55,21 @@ def day(run: Run) -> str:
     return str(template_localtime(run.finished_at or run.requested_at).date())
 
 
-def _number(value: float) -> str:
-    size = abs(value)
-    return _rounded(value, 0 if size >= 10 else 1 if size >= 1 else 2)
+def _time(us: float, unit: TimeUnit) -> str:
+    value, size = us / unit.us, abs(us)
+    few = 0 if size >= 10 else 1 if size >= 1 else 2
+    number = _rounded(value, few if unit is MICROSECONDS else decimals(value, unit.decimals))
+    return f"{number} {_symbol(unit)}"
+
+
+def _symbol(unit: TimeUnit) -> str:
+    return {MICROSECONDS: _("µs"), MILLISECONDS: _("ms"), SECONDS: _("s")}[unit]
 
 
 def _ratio(value: float) -> str:
     return _rounded(value, 2)
 
 
-def _rounded(value: float, decimals: int) -> str:
+def _rounded(value: float, digits: int) -> str:
     """Django cuts digits off; it does not round."""
-    return str(number_format(round(value, decimals), decimals))
+    return str(number_format(round(value, digits), digits))

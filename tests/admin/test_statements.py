@@ -49,6 +49,25 @@ def filled(client: Client, database: Database, *values: str) -> dict[str, Any]:
     return {**data, **{f"value_{at}": value for at, value in enumerate(values, 1)}}
 
 
+@pytest.mark.parametrize(
+    ("longest_ms", "unit", "means"), [(5.0, "µs", ["250", "10.0"]), (3000.0, "ms", ["150", "0.0100"])]
+)
+def test_the_times_of_a_list_have_one_unit(
+    database: Database, longest_ms: float, unit: str, means: list[str]
+) -> None:
+    shown = database.statement_list
+    shown.statements = [
+        {"query": QUERY, "calls": 20, "rows": 20, "total_ms": longest_ms},
+        {"query": "SELECT 1", "calls": 10, "rows": 10, "total_ms": 0.1},
+        {"query": "SELECT 2", "calls": 0, "rows": 0, "total_ms": 0.0},
+    ]
+    shown.save()
+    found = statement_lists._shown(database, shown)
+    assert [each.mean for each in found.statements] == [*means, ""]
+    page = staff_client("ada", *NEEDED, "manage_targets").get(reverse(PAGE)).content.decode()
+    assert f"Server, {unit} per call" in page
+
+
 def test_an_estimate_needs_the_permission_of_the_kind(database: Database) -> None:
     client = staff_client("ada", *NEEDED, "change_benchmark")
     data = {"kind": "statement", "numbered": QUERY, "value_1": "1"}

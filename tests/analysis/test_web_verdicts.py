@@ -41,7 +41,7 @@ def test_the_parts_of_a_request_add_up() -> None:
 def test_a_slow_template_is_web_cpu() -> None:
     found = verdict(page(10_000.0, web=8_000.0))
     assert found.word == "web_cpu"
-    assert evidence(found).startswith("web server CPU: 8,000 of 10,000 µs")
+    assert evidence(found).startswith("web server CPU: 8.00 of 10.0 ms")
 
 
 def test_a_busy_proxy_is_proxy_cpu() -> None:
@@ -134,8 +134,8 @@ def test_a_view_that_moved_is_said_in_numbers() -> None:
     own = verdict(SLOW_VIEW)
     found = confirm(own, "in_process", measured(SLOW_VIEW), in_process(8_500.0, client=7_300.0))
     assert confirmation_evidence(confirmed(own, found)) == (
-        "the view in process, without a web server: in process the view takes 8,500 instead of 10,000 µs; "
-        "the client uses 7,300 µs of CPU time, the web server used 8,000 µs"
+        "the view in process, without a web server: in process the view takes 8.50 instead of 10.0 ms; "
+        "the client uses 7.30 ms of CPU time, the web server used 8.00 ms"
     )
 
 

@@ -114,7 +114,7 @@ def test_roles_of_an_operation_are_drawn_and_others_are_in_the_table(
     assert [series["name"] for series in chart["series"]] == [
         "client, user", "client, system", "pooler", "server", "server auxiliaries",
     ]  # fmt: skip
-    assert chart["ends"][0] == "35.2"
+    assert chart["ends"][0] == "35.2 µs"
     assert cpu_accounting.cpu_table(variants).heads[-2:] == ("other processes, µs", "unattributed, µs")
 
 

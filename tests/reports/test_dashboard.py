@@ -93,7 +93,7 @@ def test_the_line_of_a_benchmark_has_its_runs_of_equal_definition_on_the_databas
     measured(230.0)
     row = shown().benchmarks[0]
     assert row.series.us == (200.0, 210.0, 220.0, 230.0)
-    assert row.figure == "230"
+    assert row.figure == "230 µs"
     assert row.range == "4 runs, 200 … 230 µs"
 
 

@@ -122,5 +122,5 @@ def test_the_figures_on_distance_can_be_divided_and_subtracted() -> None:
     text = next_steps._distance(Distance("tcp+0.5ms", 0.5, 735.0, 30.0))
     assert text == "In this run 0.5 ms of distance cost 705 µs: 735 instead of 30.0 µs, ×24.5."
     assert next_steps._distance(Distance("tcp+45ms", 45.0, 45_400.0, 215.0)) == (
-        "In this run 45 ms of distance cost 45,185 µs: 45,400 instead of 215 µs, ×211.2."
+        "In this run 45 ms of distance cost 45.2 ms: 45.4 instead of 0.215 ms, ×211.2."
     )

@@ -67,3 +67,11 @@ def test_an_interval_s_ends_have_the_same_decimals() -> None:
 )
 def test_lengths_of_time(value: float | None, text: str) -> None:
     assert number_format.seconds(value) == text
+
+
+def test_the_times_of_a_sentence_have_the_unit_of_the_longest() -> None:
+    assert number_format.in_one_unit(us=9_999.0, of=None) == {"us": "9,999", "of": "unknown", "unit": "µs"}
+    assert number_format.in_one_unit(us=215.0, of=45_400.0) == {"us": "0.215", "of": "45.4", "unit": "ms"}
+    assert number_format.time(3_200_000.0) == "3,200 ms"
+    assert number_format.time(None) == "unknown"
+    assert number_format.time_interval(9_000.0, 170_000.0) == "9 … 170 ms"

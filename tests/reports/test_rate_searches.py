@@ -88,7 +88,7 @@ def test_the_chart_marks_the_knee_and_the_limit(run: Run) -> None:
     (title, chart), *others = rate_searches.curves(read(run))
     assert title
     assert chart["knee"] == [850.0, 890.0, 930.0]
-    assert chart["limit"] == 10_000.0
+    assert (chart["limit"], chart["axis"]) == (10.0, "ms, logarithmic")
     assert [len(series["values"]) for series in chart["series"]] == [5, 5, 5]
     assert chart_findings.finding(chart) == rate_searches.sentences(read(run))[0]
     drawn = svg_chart.svg(chart, "rates")

@@ -71,6 +71,14 @@ def test_the_lowest_layer_changes_in_time(heard: list[dict[str, Any]]) -> None:
     assert "time per operation" in levels(given["change"])
 
 
+def test_a_change_of_long_times_is_told_in_milliseconds() -> None:
+    change = ChangePoint(
+        label=BASE, before_us=170_000.0, after_us=182_400.0, run=factories.make_run(), below=LABEL,
+    )  # fmt: skip
+    assert sentence(change).startswith("libpq (C) · socket: 12.4 ms slower since run ")
+    assert levels(change) == "its step over psycopg 3 · socket was 170 ms and is 182 ms"
+
+
 def test_runs_of_others_are_no_part_of_a_series(heard: list[dict[str, Any]]) -> None:
     """Other databases, definitions and ends."""
     make_history(20)

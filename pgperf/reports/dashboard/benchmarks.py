@@ -23,7 +23,7 @@ class BenchmarkRow:
 
     @property
     def figure(self) -> str:
-        return number_format.number(self.headline.us) if self.headline else ""
+        return number_format.time(self.headline.us) if self.headline else ""
 
     @property
     def sparkline(self) -> Sparkline | None:
@@ -35,8 +35,8 @@ class BenchmarkRow:
         if len(self.series.us) < 2:
             return ""
         low, high = min(self.series.us), max(self.series.us)
-        numbers = {"count": len(self.series.us), "range": number_format.interval(low, high)}
-        text = _("%(count)d runs, %(range)s µs") % numbers
+        ends = number_format.time_interval(low, high)
+        text = _("%(count)d runs, %(range)s") % {"count": len(self.series.us), "range": ends}
         changed = len(self.series.changes)
         return f"{text}, {ngettext('%d change', '%d changes', changed) % changed}" if changed else text
 

@@ -27,7 +27,7 @@ class DatabaseCard:
     def time(self) -> str:
         """Of one operation."""
         us = self.headline.us if self.headline else None
-        return "" if us is None else _("%s µs per operation") % number_format.number(us)
+        return "" if us is None else _("%s per operation") % number_format.time(us)
 
     @property
     def bar_text(self) -> str:

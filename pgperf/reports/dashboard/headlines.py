@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from django.utils.translation import gettext as _
 
 from pgperf.core.records import Variant
+from pgperf.core.time_units import unit_of
 from pgperf.models import Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.dashboard.viewer import Viewer
@@ -57,11 +58,13 @@ class Headline:
 
     @property
     def interval(self) -> str:
-        """Its 95 % interval in µs; "" where the run gave none."""
+        """Its 95 % interval, in the unit of the figure; "" where the run gave none."""
         row = self.row
         if row is None or row.us_per_op_low is None or row.us_per_op_high is None:
             return ""
-        return number_format.interval(row.us_per_op_low, row.us_per_op_high)
+        return number_format.in_unit(
+            unit_of([row.us_per_op]), number_format.interval, row.us_per_op_low, row.us_per_op_high
+        )
 
     @property
     def verdicts(self) -> list[ShownVerdict]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
+from pgperf.core.time_units import unit_of
 from pgperf.models import VariantResult
 from pgperf.reports import inline_svg, number_format
 from pgperf.reports.inline_svg import Segment
@@ -28,12 +29,13 @@ def time_bar(row: VariantResult) -> list[Part]:
     known = {part: us for part, us in time_us_per_op(row).items() if us}
     total = sum(known.values())
     shares = {part: us / total for part, us in known.items()}
+    unit = unit_of([total])
     titles = role_names()
     return [
         Part(
             name=part,
             title=titles[part],
-            time=_("%s µs") % number_format.number(known[part]),
+            time=number_format.time(known[part], unit),
             share=_percent(share),
             segment=segment,
         )

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.models import ChangePoint, Run
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.history import History
 from pgperf.reports.labels import colour
 from pgperf.reports.table import (
@@ -21,6 +21,7 @@ from pgperf.reports.table import (
     ratio,
     ratio_interval,
     text_column,
+    time_column,
     words,
 )
 from pgperf.runs.change_text import day, levels, sentence, title
@@ -52,11 +53,20 @@ def step_title(step: Step) -> str:
 
 
 def charts(history: History, step: Step) -> list[tuple[str, Chart]]:
-    """Title and chart: the step in µs, then its ratio where there is a layer below."""
-    found = [(_("Step in µs") if step.below else _("Time in µs"), _chart(history, step, _us, "µs"))]
+    """Title and chart: the step as a time, then its ratio where there is a layer below."""
+    times = of_times(_chart(history, step, _us, "%s"))
+    title = _("Step in %s") if step.below else _("Time in %s")
+    found = [(title % times["unit"], _labelled(times))]
     if step.below:
-        found.append((_("Ratio"), _chart(history, step, _ratio, _("times the layer below"))))
+        found.append((_("Ratio"), _labelled(_chart(history, step, _ratio, _("times the layer below")))))
     return found
+
+
+def _labelled(chart: Chart) -> Chart:
+    """With what a screen reader says."""
+    label = _("%(step)s over %(count)d runs, in %(axis)s. The table below has the numbers.")
+    about = {"step": chart["series"][0]["name"], "count": len(chart["x"]), "axis": chart["axis"]}
+    return {**chart, "label": label % about}
 
 
 def note(history: History) -> str:
@@ -75,7 +85,7 @@ def run_table(history: History, step: Step) -> Table:
     """A row for each run, the newest first."""
     columns = (
         text_column(_("Run")),
-        Column(_("step") if step.below else _("time"), "µs"),
+        time_column(_("step") if step.below else _("time")),
         interval_column(),
         *([Column(_("ratio")), interval_column()] if step.below else []),
         text_column(_("What happened")),
@@ -88,7 +98,7 @@ def step_table(history: History) -> Table:
     """Every step as it is now, with its last change."""
     columns = (
         text_column(_("Step")),
-        Column(_("now"), "µs"),
+        time_column(_("now")),
         interval_column(),
         Column(_("ratio")),
         text_column(_("Last change")),
@@ -196,8 +206,6 @@ def _chart(history: History, step: Step, measure: _Measure, axis: str) -> Chart:
         series["intervals"] = [measure.ends(point) for point in points]
     return {
         "kind": "history",
-        "label": _("%(step)s over %(count)d runs, in %(axis)s. The table below has the numbers.")
-        % {"step": step_title(step), "count": len(points), "axis": axis},
         "axis": axis,
         "x_axis": _("run"),
         "x": [*range(len(points))],

@@ -185,7 +185,7 @@ def _placed(frame: Frame) -> Iterator[tuple[int, Chart, Bounds]]:
 
 def _segment(frame: Frame, row: int, series: Chart, ends: Bounds) -> str:
     begin, end = ends
-    title = elements.element("title", f"{series['name']}: {number_format.number(end - begin)}")
+    title = elements.element("title", f"{series['name']}: {_number(frame, end - begin)}")
     x, to = frame.scale.within(begin), frame.scale.within(end)
     return bar(x, to, frame.middle(row) - _BAR / 2, _BAR, title)
 
@@ -193,10 +193,14 @@ def _segment(frame: Frame, row: int, series: Chart, ends: Bounds) -> str:
 def _inside(frame: Frame, row: int, ends: Bounds) -> str:
     """The value of a segment; "" where it has no room."""
     x, to = (frame.scale.within(each) for each in ends)
-    text = number_format.number(ends[1] - ends[0])
+    text = _number(frame, ends[1] - ends[0])
     if text_width.width(text) + 8 > abs(to - x):
         return ""
     return words((x + to) / 2, frame.middle(row) + 4, text)
+
+
+def _number(frame: Frame, value: float) -> str:
+    return number_format.number(value, frame.chart.get("decimals", number_format.FEW))
 
 
 def _ladder(frame: Frame) -> Iterator[str]:

@@ -46,7 +46,7 @@
             })),
             max: chart.max,
             tops: chart.values.map((value, row) => Math.max(value, (chart.whiskers[row] || [0, 0])[1])),
-            tooltip: (item) => " " + item.dataset.label + ": " + format(item.raw[1] - item.raw[0]) + " µs",
+            tooltip: (item) => " " + item.dataset.label + ": " + format(item.raw[1] - item.raw[0]) + " " + chart.unit,
         };
     }
 

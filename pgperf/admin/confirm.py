@@ -44,7 +44,7 @@ class ConfirmForm(forms.Form):
 
 def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
     """Show the page for `variant`; a POST with the page's token requests the run and redirects to
-    it.
+    it. With `look` it asks a worker, and shows the form as it was filled in.
 
     Answers 403 without `pgperf.start_run`. Redirects to the run with an error for a verdict that no
     run can test.
@@ -62,9 +62,8 @@ def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
     again = f"{request.path}?{urlencode({'variant': row.label})}"
     if look.is_asked(request):
         look.ask(page, request)
-        return HttpResponseRedirect(again)
     form = _form(request, row)
-    if form.is_bound and form.is_valid():
+    if form.is_valid():
         test_run = _request(page, request, row, form)
         if test_run is not None:
             return HttpResponseRedirect(pages.url(page, "pgperf_run_change", test_run.pk))
@@ -73,9 +72,10 @@ def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
 
 def _form(request: HttpRequest, row: VariantResult) -> ConfirmForm:
     """A bound form if the POST comes from this page: the button on the run's page sends no token."""
-    if request.method == "POST" and "token" in request.POST:
+    if "token" in request.POST and not look.is_asked(request):
         return ConfirmForm(row.run.database, request.POST)
-    return ConfirmForm(row.run.database, initial={"variant": row.label, "token": uuid.uuid4().hex})
+    initial = {"variant": row.label, "confirm_name": look.typed_name(request), "token": uuid.uuid4().hex}
+    return ConfirmForm(row.run.database, initial=initial)
 
 
 def _request(

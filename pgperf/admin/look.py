@@ -15,6 +15,13 @@ def is_asked(request: HttpRequest) -> bool:
     return request.method == "POST" and BUTTON in request.POST
 
 
+def typed_name(request: HttpRequest) -> str:
+    """The name of a production database as it was typed before the click. An address never has it: a
+    link must not confirm a run.
+    """
+    return request.POST.get("confirm_name", "")
+
+
 def ask(page: admin.ModelAdmin, request: HttpRequest) -> None:
     """Ask a worker, or say why it cannot be asked."""
     try:

@@ -68,7 +68,8 @@ class StartForm(forms.Form):
 
 def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) -> HttpResponse:
     """GET shows the preview; POST requests the run and redirects to it, or with `update` to
-    the preview of its choices. 403 without `pgperf.start_run`.
+    the preview of its choices. With `look` it asks a worker, and shows the form as it was filled in.
+    403 without `pgperf.start_run`.
     """
     if not (page.has_view_permission(request) and request.user.has_perm("pgperf.start_run")):
         raise PermissionDenied
@@ -80,10 +81,9 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
     again = _again(request, databases, form)
     if look.is_asked(request):
         look.ask(page, request)
+    elif "update" in request.POST:
         return HttpResponseRedirect(again)
-    if "update" in request.POST:
-        return HttpResponseRedirect(again)
-    if request.method == "POST" and form.is_valid():
+    if form.is_valid():
         run = _request_run(page, request, benchmark, form)
         if run is not None:
             return HttpResponseRedirect(after(page, request, run))
@@ -93,14 +93,22 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
 
 
 def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Database]) -> StartForm:
-    if request.method == "POST":
+    if request.method == "POST" and not look.is_asked(request):
         return StartForm(databases, request.POST)
-    requested = _by_pk(databases, request.GET.get("database", ""))
+    given = request.POST or request.GET
+    requested = _by_pk(databases, given.get("database", ""))
     usual = _by_pk(databases, str(benchmark.database_id))
     chosen = requested or usual or databases.first()
-    length = "quick" if request.GET.get("length") == "quick" else "full"
-    initial = {"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex}
-    return StartForm(databases, initial={**initial, "budget_s": _budget_s(request.GET.get("budget_s"))})
+    return StartForm(
+        databases,
+        initial={
+            "database": chosen and chosen.pk,
+            "length": "quick" if given.get("length") == "quick" else "full",
+            "budget_s": request.POST.get("budget_s", _budget_s(request.GET.get("budget_s"))),
+            "confirm_name": look.typed_name(request),
+            "token": uuid.uuid4().hex,
+        },
+    )
 
 
 def _request_run(

@@ -43,6 +43,13 @@ def page(db: None, database: Database) -> str:
     return reverse("admin:pgperf_benchmark_run", args=[benchmark.pk])
 
 
+def field_value(text: str, name: str) -> str:
+    """The value of the page's text field of that name."""
+    [field] = re.findall(f'<input[^>]* name="{name}"[^>]*>', text)
+    found = re.search(' value="([^"]*)"', field)
+    return found[1] if found else ""
+
+
 def seen(**changed: object) -> None:
     row = MachineLook.objects.create(
         queue="pgperf", asked_at=machine_looks.Now(), host=state.load_host(), worker=WORKER
@@ -64,11 +71,47 @@ def test_a_click_asks_a_worker_once_and_starts_no_run(
 ) -> None:
     form = {"database": database.pk, "length": "quick", "token": uuid.uuid4().hex, "look": "1"}
     for _ in range(2):
-        response = admin_page.post(page, form)
-        assert response["Location"] == f"{page}?database={database.pk}&length=quick"
+        text = admin_page.post(page, form).content.decode()
+        assert f'data-waiting="{page}?database={database.pk}&amp;length=quick"' in text
     assert len(sent) == 1
     assert not Run.objects.exists()
-    assert "data-waiting" in admin_page.get(response["Location"]).content.decode()
+
+
+def test_a_click_keeps_what_was_typed(admin_page: Client, page: str) -> None:
+    """A production database's name, and a time budget that is not allowed, without a complaint yet."""
+    factories.make_database("other")
+    live = factories.make_database("shop-live", production=True)
+    form = {"database": live.pk, "length": "quick", "budget_s": "7", "confirm_name": "shop-li", "look": "1"}
+    answer = admin_page.post(page, form)
+    text = answer.content.decode()
+    assert {name: field_value(text, name) for name in ("budget_s", "confirm_name")} == {
+        "budget_s": "7",
+        "confirm_name": "shop-li",
+    }
+    assert f'<option value="{live.pk}" selected' in text
+    assert answer.context["form"]["length"].value() == "quick"
+    assert "errornote" not in text
+    assert field_value(text, "token")
+
+
+def test_the_confirm_page_keeps_the_name(admin_page: Client) -> None:
+    factories.make_worker(WORKER)
+    live = factories.make_database("shop-live", production=True)
+    frozen = freeze(factories.make_benchmark(), live)
+    run = factories.make_results(factories.make_run(database=live, definition=frozen.to_json()))
+    run.variants.filter(label=LABEL).update(verdict=factories.stored_verdict())
+    confirm = reverse("admin:pgperf_run_confirm", args=[run.pk])
+    form = {"variant": LABEL, "confirm_name": "shop-li", "token": uuid.uuid4().hex, "look": "1"}
+    text = admin_page.post(confirm, form).content.decode()
+    assert field_value(text, "confirm_name") == "shop-li"
+    assert "errornote" not in text
+    assert Run.objects.count() == 1
+
+
+def test_an_address_cannot_confirm_a_production_database(admin_page: Client, page: str) -> None:
+    live = factories.make_database("shop-live", production=True)
+    address = f"{page}?database={live.pk}&confirm_name=shop-live"
+    assert field_value(admin_page.get(address).content.decode(), "confirm_name") == ""
 
 
 def test_the_answer_has_the_moment_the_precision_and_its_age(admin_page: Client, page: str) -> None:

@@ -1,6 +1,6 @@
 """What a deletion leaves behind, and who may see it then: the delete pages name it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.access import permissions
 from pgperf.db import restriction
+from pgperf.db.fields import group_ids, group_ids_of
 from pgperf.models import Benchmark, Database, Run, Workload
 
 _SHOWN = 20
@@ -56,21 +57,30 @@ def deletion_counts(runs: Sequence[Run]) -> dict[Any, int]:
 
 
 def _benchmarks(database: Database, user: Any) -> list[Consequence]:
+    """In as many queries for one benchmark as for many."""
     left = Benchmark.objects.using(database._state.db).filter(database=database)
-    by_text: dict[str, list[int]] = {}
-    for benchmark in left:
-        by_text.setdefault(_benchmark_text(benchmark, database), []).append(benchmark.pk)
-    return [_listed(text, left.filter(pk__in=chosen), user) for text, chosen in by_text.items()]
+    seen = set(permissions.visible(left, user).values_list("pk", flat=True))
+    by_text: dict[str, list[Benchmark]] = {}
+    for benchmark, text in _benchmark_texts(database, list(left)):
+        by_text.setdefault(text, []).append(benchmark)
+    return [_told(text, rows, seen) for text, rows in by_text.items()]
 
 
-def _benchmark_text(benchmark: Benchmark, database: Database) -> str:
+def _benchmark_texts(database: Database, left: Sequence[Benchmark]) -> Iterator[tuple[Benchmark, str]]:
+    """What becomes of each benchmark."""
     if not restriction.is_marked(database):
-        return _("Benchmarks that lose the default database %s:") % database
-    marks = [row for row in (database, benchmark) if restriction.is_marked(row)]
-    groups = Group.objects.filter(pk__in=restriction.shared_groups(marks)).values_list("name", flat=True)
-    who = ", ".join(groups.order_by("name")) or _("superusers")
+        text = _("Benchmarks that lose the default database %s:") % database
+        yield from ((benchmark, text) for benchmark in left)
+        return
+    groups, own = set(group_ids(database)), group_ids_of(left)
+    names = Group.objects.filter(pk__in=groups).order_by("name").values_list("pk", "name")
+    named = dict(names) if left else {}
     text = _("Benchmarks that lose the default database %(row)s. Then only %(who)s may see them:")
-    return text % {"row": database, "who": who}
+    for benchmark in left:
+        is_marked = benchmark.restricted or own[benchmark.pk]
+        kept = groups & own[benchmark.pk] if is_marked else groups
+        who = ", ".join(name for pk, name in named.items() if pk in kept) or _("superusers")
+        yield benchmark, text % {"row": database, "who": who}
 
 
 def _runs(row: Database | Benchmark, user: Any) -> list[Consequence]:
@@ -82,6 +92,12 @@ def _runs(row: Database | Benchmark, user: Any) -> list[Consequence]:
         (_("Runs of %s that stay as they are:") % row, runs.exclude(pk__in=hidden.values("pk"))),
     )
     return [_listed(text, found, user) for text, found in both if found.exists()]
+
+
+def _told(text: str, rows: Sequence[Model], seen: Collection[Any]) -> Consequence:
+    """`seen`: the primary keys of the rows that the user may see."""
+    names = [str(row) for row in rows if row.pk in seen][:_SHOWN]
+    return Consequence(text, names, len(rows) - len(names))
 
 
 def _listed(text: str, rows: QuerySet[Any], user: Any) -> Consequence:

@@ -6,7 +6,7 @@ for them: `forget_user` and `restriction.group_is_deleted`. An `on_delete` must 
 the admin calls it to show what a deletion would do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group
@@ -109,6 +109,20 @@ class GroupsField(models.ManyToManyField):
 def group_ids(row: models.Model) -> list[int]:
     """The ids of the row's groups."""
     return list(links(row).order_by("group_id").values_list("group_id", flat=True))
+
+
+def group_ids_of(rows: Sequence[models.Model]) -> dict[Any, set[int]]:
+    """The ids of the groups of each of these rows of one model and database, by primary key: one
+    query.
+    """
+    found: dict[Any, set[int]] = {row.pk: set() for row in rows}
+    if rows:
+        through: Any = rows[0]._meta.get_field("groups").remote_field.through  # type: ignore[union-attr]
+        own = f"{rows[0]._meta.model_name}_id"
+        named = through._default_manager.using(_home(rows[0])).filter(**{f"{own}__in": list(found)})
+        for pk, group in named.values_list(own, "group_id"):
+            found[pk].add(group)
+    return found
 
 
 def set_groups(row: models.Model, ids: Iterable[int]) -> None:

@@ -14,10 +14,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, transaction
 from django.db.models import Model, ProtectedError, Q, QuerySet
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from pgperf.access import permissions
 from pgperf.access.permissions import SCOPED
+from pgperf.admin.consequences import of_deletion
 from pgperf.db.fields import group_ids, set_groups
 from pgperf.models import Benchmark, Database, Run, Schedule, Workload
 from pgperf.runs import clone, confirmation, state
@@ -563,6 +565,16 @@ def test_a_benchmark_takes_over_the_groups_of_a_deleted_database(site: Site) -> 
     assert alone.restricted
 
 
+def benchmarks_of(site: Site, count: int, first: int = 0) -> list[Benchmark]:
+    """Of the site's database, each with a group of its own."""
+    found = [
+        factories.make_benchmark(f"more-{at}", database=site.database) for at in range(first, first + count)
+    ]
+    for at, benchmark in enumerate(found, first):
+        benchmark.groups.set([Group.objects.create(name=f"group-{at}")])
+    return found
+
+
 class TestDeletePages:
     def test_a_restricted_database(self, site: Site) -> None:
         site.give("database")
@@ -580,6 +592,41 @@ class TestDeletePages:
         assert f"{SECRET}-benchmark" not in text
         assert str(site.run) not in text
         assert text.count("1 more") == 2
+
+    def test_each_group_of_benchmarks_is_told_apart(self, site: Site) -> None:
+        """By who may see them then: the groups that a benchmark shares with its database."""
+        site.give("database")
+        more = benchmarks_of(site, 3)
+        more[0].groups.set([])
+        Benchmark.objects.filter(pk=more[0].pk).update(restricted=False)
+        Benchmark.objects.filter(pk=more[1].pk).update(restricted=True)
+        more[1].groups.set([])
+        more[2].groups.add(site.group)
+        site.database.groups.add(*more[2].groups.all())
+        found = {
+            each.text.partition("Then ")[2]: each for each in of_deletion([site.database], site.superuser)
+        }
+        everyone = "only group-2, insiders may see them:"
+        assert found[everyone].names == [str(site.benchmark), str(more[0]), str(more[2])]
+        assert found["only superusers may see them:"].names == [str(more[1])]
+        hidden = {each.text: each for each in of_deletion([site.database], site.stranger)}
+        assert sum(each.more for text, each in hidden.items() if "default database" in text) == 4
+
+    @pytest.mark.parametrize("kind", [(), ("database",)])
+    def test_as_many_queries_for_two_benchmarks_as_for_twenty(
+        self, site: Site, kind: tuple[str, ...], django_assert_num_queries: Any
+    ) -> None:
+        site.give(*kind)
+        page = reverse("admin:pgperf_database_delete", args=[site.database.pk])
+        member = client(site.member)
+        benchmarks_of(site, 1)
+        member.get(page)
+        with CaptureQueriesContext(connection) as few:
+            member.get(page)
+        benchmarks_of(site, 18, 1)
+        with django_assert_num_queries(len(few)):
+            member.get(page)
+        assert Benchmark.objects.filter(database=site.database).count() == 20
 
     def test_several_at_once(self, site: Site) -> None:
         site.give("benchmark")

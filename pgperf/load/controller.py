@@ -39,6 +39,8 @@ T = TypeVar("T")
 #: A host comes within that time, prepares itself, and starts and warms up its clients, or ends them,
 #: after the slices that are under way.
 COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
+#: Seconds between two tries to send a message while the broker is away.
+_SEND_AGAIN_S = 1.0
 _ON_WAIT_S = 0.05
 #: A host's clock is good enough for windows that are so many times longer than its error.
 _WINDOWS = 100
@@ -60,11 +62,12 @@ def retry(step: Callable[[], T]) -> T:
 
 @dataclass
 class _Host:
-    """A load host of this run. `clock` is from its clock to ours."""
+    """A load host of this run. `clock` is from its clock to ours; `unsent` says why it has no message."""
 
     name: str
     row_id: int
     queue: str
+    unsent: str = ""
     number: int = 0  # of its last order
     clock: ClockOffset = field(default_factory=lambda: ClockOffset(0, 0))
     facts: answers.HostFacts = field(default_factory=lambda: answers.HostFacts("", "", 0))
@@ -89,7 +92,7 @@ class LoadHostController:
         self._skews: deque[int] = deque(maxlen=_SKEWS)
         self._repeated = 0
         self._asked: list[tuple[int, protocol.Slice]] = []
-        self._looked_s = 0.0
+        self._looked_s = self._sent_s = 0.0
         self.own_cpus: frozenset[int] | None = None
 
     @property
@@ -114,8 +117,7 @@ class LoadHostController:
 
     def begin(self, skipped: Sequence[LeftOut]) -> None:
         self._open()
-        for host in self._hosts:
-            self._send(host)
+        self._send()
         order = {"skipped": [each.to_json() for each in skipped]}
         said = self._ordered([{"begin": order}] * len(self._hosts), _PREPARE_S)
         for host, answer in zip(self._hosts, said, strict=True):
@@ -255,14 +257,24 @@ class LoadHostController:
         queue = broker.load_queue(name)
         row_id = rows.open_for(self._run, name, queue)
         if row_id is not None:
-            self._hosts.append(_Host(name, row_id, queue))
+            self._hosts.append(_Host(name, row_id, queue, unsent="its message is not sent yet"))
         return row_id is not None
 
-    def _send(self, host: _Host) -> None:
-        try:
-            broker.send_load(host.row_id, host.queue)
-        except BrokerUnreachable as error:
-            raise LoadHostFailed(host.name, str(error)) from None
+    def _send(self) -> None:
+        """The messages that the hosts lack, up to the first that the broker does not take."""
+        self._sent_s = time.monotonic()
+        for host in self._hosts:
+            if host.unsent:
+                try:
+                    broker.send_load(host.row_id, host.queue)
+                except BrokerUnreachable as error:
+                    host.unsent = str(error)
+                    return
+                host.unsent = ""
+
+    def _send_again(self) -> None:
+        if any(host.unsent for host in self._hosts) and time.monotonic() - self._sent_s >= _SEND_AGAIN_S:
+            self._send()
 
     def _ordered(self, orders: Sequence[dict[str, Any]], seconds: float = _PREPARE_S) -> list[Answer]:
         for host, order in zip(self._hosts, orders, strict=True):
@@ -297,12 +309,11 @@ class LoadHostController:
         """Raises LoadHostFailed for a host that is silent for too long."""
         passed = time.monotonic() - begin
         if passed > COME_S and (absent := [host for host in missing if not _came(host)]):
-            raise LoadHostFailed(
-                absent[0].name,
-                f"it did not come within {COME_S:g} s: is its worker busy, or of another version of pgperf?",
-            )
+            why = absent[0].unsent or "is its worker busy, or of another version of pgperf?"
+            raise LoadHostFailed(absent[0].name, f"it did not come within {COME_S:g} s: {why}")
         if passed > seconds:
             raise LoadHostFailed(missing[0].name, f"it did not answer within {seconds:.0f} s")
+        self._send_again()
         self.check_alive()
         look_up()
         time.sleep(_ON_WAIT_S)

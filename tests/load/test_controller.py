@@ -2,16 +2,19 @@
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pgperf.core import protocol
-from pgperf.core.exceptions import LoadHostFailed
+from pgperf.core.exceptions import BrokerUnreachable, LoadHostFailed, RunCancelled
+from pgperf.load import controller as owners
 from pgperf.load import rows
 from pgperf.load.controller import COME_S, LoadHostController, _Host
 from pgperf.models import Run
+from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import NOTHING, pack
-from pgperf.runs import database_clock
+from pgperf.runs import broker, database_clock
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_run
 from tests.runner.builders import definition
@@ -71,3 +74,61 @@ def test_a_host_whose_clock_drifts_within_a_round_is_refused(host: _Host) -> Non
     answer(host, 500 * MS)
     with pytest.raises(LoadHostFailed, match=r"load host a: its clock .* drifted apart by 4\d\d\.\d+ ms"):
         owner.results(0)
+
+
+class TestTheBrokerIsAway:
+    """When the messages to the hosts are to be sent."""
+
+    @pytest.fixture(autouse=True)
+    def _at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(owners, "_SEND_AGAIN_S", 0.0, raising=False)
+
+    @pytest.fixture
+    def owner(self) -> LoadHostController:
+        make_run(Run.Status.RUNNING, attempt=1)
+        found = controller()
+        assert found._take("a")
+        assert found._take("b")
+        return found
+
+    def test_hosts_get_their_messages_when_it_is_back(
+        self, owner: LoadHostController, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent: list[str] = []
+        outages = [BrokerUnreachable("Celery's broker does not answer")] * 2
+
+        def send(_row_id: int, queue: str) -> None:
+            if outages and queue == "pgperf-load-b":
+                raise outages.pop()
+            sent.append(queue)
+
+        monkeypatch.setattr(broker, "send_load", send)
+        owner._send()
+        for _ in range(3):
+            owner._wait(time.monotonic(), COME_S, owner._hosts)
+        assert (sent, [host.unsent for host in owner._hosts]) == (
+            ["pgperf-load-a", "pgperf-load-b"],
+            ["", ""],
+        )
+
+    def test_a_cancel_ends_the_wait(self, owner: LoadHostController, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(broker, "send_load", away)
+        monkeypatch.setattr(owner, "_open", lambda: None)
+
+        def cancel() -> None:
+            raise RunCancelled("cancelled on request")
+
+        with while_waiting(cancel), pytest.raises(RunCancelled):
+            owner.begin([])
+
+    def test_a_host_without_a_message_in_time_fails_the_run_by_its_name(
+        self, owner: LoadHostController, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(broker, "send_load", away)
+        owner._send()
+        with pytest.raises(LoadHostFailed, match="load host a: it did not come within 30 s: Celery's broker"):
+            owner._wait(time.monotonic() - COME_S - 1, 10 * COME_S, owner._hosts)
+
+
+def away(*_: Any) -> None:
+    raise BrokerUnreachable("Celery's broker does not answer")

@@ -24,6 +24,7 @@ from pgperf.db import client_environments, usable_options
 from pgperf.install import launch
 from pgperf.models import Benchmark, BenchmarkWorkload, Database, Run
 from pgperf.reports import outlook as reports_outlook
+from pgperf.reports.dashboard.workers import other_versions
 from pgperf.reports.preview import version_line
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runner import site_connection
@@ -214,7 +215,12 @@ def workers() -> Iterator[CheckResult]:
     except DatabaseError:
         return
     for worker in online:
-        yield CheckResult("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
+        named, differ = f"{worker.hostname}, queue {worker.queue}", other_versions(worker)
+        if differ:
+            hint = "install the same versions there, and restart it"
+            yield CheckResult("problem", "worker", f"{named}: {differ}", hint)
+        else:
+            yield CheckResult("ok", "worker", f"{named}, with the versions of this site")
     if not online:
         text = "none is online: runs requested in the admin wait for one"
         yield CheckResult("note", "worker", text, f"start one: {worker_command()}")

@@ -26,25 +26,16 @@ def benchmarks() -> Rows:
             "catalog": row.name in BENCHMARKS,
             "database": row.database.name if row.database else None,
             "workloads": [work.name for work in row.workloads],
-            "layers": row.layers,
-            "routes": row.routes,
-            "modes": row.modes,
-            "clients": row.clients,
-            "connection_modes": row.connection_modes,
-            "environments": row.environments,
-            "rates": row.rates,
-            "schedule": row.schedule,
-            "latency_limit_ms": row.latency_limit_ms,
-            "rate_search_ms": row.rate_search_ms,
-            "load_hosts": row.load_hosts,
-            "load_host_names": row.load_host_names,
-            "workers": row.workers,
-            "row_type": row.row_type,
-            "transaction": row.transaction,
-            "bulk_api": row.bulk_api,
+            **{name: getattr(row, name) for name in _choices()},
         }
         for row in Benchmark.objects.select_related("database").prefetch_related("workload_links__workload")
     ]
+
+
+def _choices() -> list[str]:
+    """The fields of a benchmark that say how it measures."""
+    told = ("id", "name", "title", "description", "database", "restricted")
+    return [field.name for field in Benchmark._meta.concrete_fields if field.name not in told]
 
 
 def databases() -> Rows:
@@ -90,7 +81,8 @@ def abilities() -> Rows:
 
 def _target(target: Target) -> dict[str, Any]:
     fields = (
-        "route", "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler", "enabled",
+        "route", "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler", "url",
+        "builds_on", "enabled",
     )  # fmt: skip
     return {name: getattr(target, name) for name in fields}
 
@@ -108,7 +100,7 @@ def target_table(rows: Rows) -> Table:
         (
             row["name"],
             target["route"],
-            f"{target['host']}:{target['port']}",
+            target["url"] or f"{target['host']}:{target['port']}",
             target["pooler"] or "direct",
             "" if target["enabled"] else "disabled",
         )

@@ -82,11 +82,13 @@ def spin(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
 
 class TestList:
     def test_tables(self) -> None:
-        make_database()
+        database = make_database()
+        database.targets.create(route="web", url="https://site.example")
         make_benchmark()
         text = pgperf("list")
         assert "orm-overhead" in text
         assert "127.0.0.1:5432" in text
+        assert "https://site.example" in text
         assert all(layer in text for layer in LAYERS)
 
     def test_json(self, settings: Any, tmp_path: Path) -> None:
@@ -95,6 +97,9 @@ class TestList:
         make_benchmark("ours")
         found = json.loads(pgperf("list", "--json"))
         assert {row["name"]: row["catalog"] for row in found["benchmarks"]}["ours"] is False
+        (own,) = (row for row in found["benchmarks"] if row["name"] == "ours")
+        assert (own["precision"], own["budget_s"], own["may_lose_hosts"]) == (0.0, 0, False)
+        assert not {"id", "description", "restricted"} & set(own)
         assert [target["route"] for target in found["databases"][0]["targets"]] == [
             "socket",
             "tcp",
@@ -395,6 +400,15 @@ class TestDoctor:
     @pytest.fixture(autouse=True)
     def one_benchmark(self, seen: None) -> None:
         Benchmark.objects.exclude(name="orm-overhead").delete()
+
+    def test_workers_with_other_versions(self) -> None:
+        make_worker("pgperf@same")
+        make_worker("pgperf@other")
+        Worker.objects.filter(hostname="pgperf@other").update(versions={"pgperf": "0.0.9", "django": "4.2"})
+        other, same = doctor.workers()
+        assert (same.mark, other.mark) == ("ok", "problem")
+        assert "pgperf 0.0.9, here" in other.text
+        assert "django 4.2, here" in other.text
 
     def test_load_hosts_that_are_online_and_one_that_a_benchmark_lacks(self) -> None:
         Worker.objects.create(hostname="load@app1", queue="pgperf-load-app1", last_seen=timezone.now())

@@ -3,6 +3,7 @@
 import logging
 
 from pgperf.catalog import FIXTURES, Fixture
+from pgperf.core import printable
 from pgperf.core.answers import TRUTH, ControlQuery
 from pgperf.core.exceptions import ClientFailed, FixtureMissing
 from pgperf.core.records import Route
@@ -139,7 +140,7 @@ def _on_standby(fixture: Fixture, route: Route) -> str:
 
 def _denied(fixture: Fixture, route: Route, error: ClientFailed) -> str:
     return (
-        f"fixture: {fixture.name!r} cannot be made: {error}. Let the user do it "
+        f"fixture: {fixture.name!r} cannot be made: {printable.one_line(str(error))}. Let the user do it "
         f'(GRANT CREATE ON DATABASE "{route.dbname}" TO "{route.user}";) or run this as an owner and grant '
         f'(GRANT USAGE ON SCHEMA pgperf TO "{route.user}"; GRANT SELECT ON ALL TABLES IN SCHEMA pgperf TO '
         f'"{route.user}";):\n{statements(fixture.name)}'

@@ -1,6 +1,7 @@
 """Fixtures on a real server: created with permission, refused with a reason without."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from pgperf.core.exceptions import ClientFailed, FixtureMissing
 from pgperf.core.records import Route
 from pgperf.models import Database
 from pgperf.runner.server.control_connection import ControlConnection
+from tests.clients.hostile_server import HostileServer, fixed, instead, message
 
 ALLOWED, FORBIDDEN = Database(name="demo", allow_fixtures=True), Database(name="demo", allow_fixtures=False)
 
@@ -45,6 +47,18 @@ def test_a_missing_fixture_without_permission_is_refused(missing: None, routes: 
     with pytest.raises(FixtureMissing, match=r"(?s)allow fixtures.*CREATE TABLE") as caught:
         fixtures.ensure("site", FORBIDDEN, routes["tcp"])
     assert fixtures.statements("site") in str(caught.value)
+
+
+def test_no_line_beside_the_sql_is_the_server_s(missing: None, routes: dict[str, Route]) -> None:
+    """People paste these lines into psql, and the server may be an impostor."""
+    words = b"no\n\\! touch /tmp/obeyed\nGRANT admin TO eve;"
+    refusal = fixed(message("E", b"SERROR\0C42501\0M" + words + b"\0\0"))
+    forges = {"CREATE TABLE": instead(C=refusal)}
+    with HostileServer(routes["tcp"].port, forges) as server, pytest.raises(FixtureMissing) as caught:
+        fixtures.ensure("site", ALLOWED, replace(routes["tcp"], port=server.port))
+    first, *others = str(caught.value).splitlines()
+    assert "GRANT admin TO eve;" in first
+    assert "\n".join(others) == fixtures.statements("site")
 
 
 def test_a_login_without_create_privilege_is_refused(

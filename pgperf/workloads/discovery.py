@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from django.apps import apps
-from django.db import router
+from django.db import connections, router
 
 from pgperf import registry
+from pgperf.core.protocol import scrub
 
 MODULE = "pgperf_workloads"
 
@@ -67,5 +68,9 @@ def _load(app: str) -> ImportFailure | None:
 
 
 def _one_line(error: Exception) -> str:
+    """A module may connect as it is imported, and quote what it connected with."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    for alias in connections.databases.values():
+        text = scrub(text, {"password": str(alias.get("PASSWORD") or "")})
+    return text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.test import override_settings
 
 from pgperf import checks, registry
@@ -43,6 +44,14 @@ def test_the_sites_own_are_found_and_pgperfs_are_left_out() -> None:
     assert discovery.discover() == []
     assert {"books.by_isbn", "books.page", "books.authors_one_by_one"} <= set(discovery.names())
     assert not any(name.startswith("pgperf.") for name in discovery.names())
+
+
+def test_a_failure_shows_no_password_of_the_site(install: Install) -> None:
+    """A module may connect as it is imported; users who define workloads read why it failed."""
+    secret = connection.settings_dict["PASSWORD"]
+    install(f"raise OSError('no server at postgresql://app:{secret}@127.0.0.1')")
+    (failure,) = discovery.discover()
+    assert failure.error == "OSError: no server at postgresql://app:<password>@127.0.0.1"
 
 
 def test_each_module_is_loaded_once(install: Install) -> None:

@@ -62,7 +62,7 @@ def retry(step: Callable[[], T]) -> T:
 
 @dataclass
 class _Host:
-    """A load host of this run. `clock` is from its clock to ours; `unsent`: why it has no message."""
+    """A load host of this run. `clock` is from its clock to ours. `unsent`: why it has no message."""
 
     name: str
     row_id: int

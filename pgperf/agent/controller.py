@@ -7,18 +7,20 @@ unknown.
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from django.db import Error
 
 from pgperf.agent import answers, clock, rows
+from pgperf.conf import get_settings
 from pgperf.core.exceptions import AgentFailed, BrokerUnreachable
 from pgperf.models import Run
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runner.remote.counters import CounterSamples
 from pgperf.runner.remote.server import Address, AgentSamples, RemotePooler, WatchRequest
 from pgperf.runs import broker, state
-from pgperf.runs.db_retry import drop_broken_connection
+from pgperf.runs.db_retry import drop_broken_connection, retry_while_down
 from pgperf.runs.order_rows import Answer
 
 logger = logging.getLogger(__name__)
@@ -27,6 +29,15 @@ logger = logging.getLogger(__name__)
 #: the agent.
 ANSWER_S = 5.0
 _ON_WAIT_S = 0.05
+#: Share of STALE_SECONDS for which it retries while the site's database is down.
+_RETRY_SHARE = 2 / 3
+
+T = TypeVar("T")
+
+
+def retry(step: Callable[[], T]) -> T:
+    """While the site's database restarts, for as long as a run does."""
+    return retry_while_down(step, get_settings().STALE_SECONDS * _RETRY_SHARE, "orders to the agent")
 
 
 class AgentController:
@@ -78,9 +89,9 @@ class AgentController:
         if not self._name:
             raise AgentFailed("the server is on another host, and its database names no agent (field agent)")
         queue = broker.agent_queue(self._name)
-        if not state.live_agents(self._name).exists():
+        if not retry(lambda: state.live_agents(self._name).exists()):
             raise AgentFailed(f"no agent {self._name} is there: start a worker on queue {queue} on that host")
-        self._row_id = rows.open_for(self._run, queue)
+        self._row_id = retry(partial(rows.open_for, self._run, queue))
         broker.send_watch(self._row_id, queue)
 
     def _watch(self, order: WatchRequest) -> None:
@@ -114,13 +125,15 @@ class AgentController:
 
     def _to_ours(self, agents: ClockOffset) -> ClockOffset:
         """From the agent's clock to ours, by way of the database's."""
-        return agents.then_back(clock.offset(self._row_id))
+        return agents.then_back(retry(partial(clock.offset, self._row_id)))
 
     def _ordered(self, what: dict[str, Any]) -> Answer:
-        number = rows.order(self._row_id, what)
+        number = retry(partial(rows.order, self._row_id, what))
         deadline = time.monotonic() + ANSWER_S
         while time.monotonic() < deadline:
-            found = rows.answered(self._row_id, number)
+            asked_s = time.monotonic()
+            found = retry(partial(rows.answered, self._row_id, number))
+            deadline += time.monotonic() - asked_s  # the agent cannot answer while the database is away
             if found and found.refusal:
                 raise AgentFailed(f"agent {found.agent}: {found.refusal}")
             if found:
@@ -129,7 +142,7 @@ class AgentController:
         raise AgentFailed(self._silence())
 
     def _silence(self) -> str:
-        agent = rows.taken_by(self._row_id)
+        agent = retry(partial(rows.taken_by, self._row_id))
         if agent:
             return f"agent {agent} did not answer within {ANSWER_S:g} s"
         return (

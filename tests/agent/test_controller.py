@@ -35,8 +35,9 @@ from pgperf.runner.remote.server import (
     complete_slices,
 )
 from pgperf.runner.server.control_connection import ControlConnection
-from pgperf.runs import broker
+from pgperf.runs import broker, db_retry
 from pgperf.runs.order_rows import Answer
+from tests.database_outage import terminate_own_backend
 from tests.factories import make_database, make_run, make_worker
 from tests.fuzz.hostile import JSON_VALUES
 
@@ -238,6 +239,33 @@ class TestSamples:
         monkeypatch.setattr(service, "clock", SimpleNamespace(offset=offset))
         self.watched(run, order, monitor)
         assert not outages
+
+    def test_a_restart_of_the_site_s_database_before_each_order_costs_nothing(
+        self, run: Run, delivered: Any, order: WatchRequest
+    ) -> None:
+        agent = AgentController(run)
+        for step in (agent.ask, lambda: agent.watch(order)):
+            terminate_own_backend()
+            step()
+        terminate_own_backend()
+        assert agent.hand_over(), agent.facts()
+
+    def test_the_agent_s_time_to_answer_does_not_pass_while_the_database_is_away(
+        self, run: Run, sent: list[Any], impatient: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(db_retry, "PAUSE_S", 2 * controller.ANSWER_S)
+        said = [OperationalError("the site's database restarts"), None, Answer(_WATCHING, b"", AGENT, "")]
+
+        def answered(_row_id: int, _number: int) -> Answer | None:
+            found = said.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        monkeypatch.setattr(rows, "answered", answered)
+        agent = controller_of(run)
+        agent.watch(TestUnknown.ORDER)
+        assert "unknown" not in agent.facts()
 
     def test_the_agent_leaves_when_the_run_is_over(self, run: Run, delivered: list[threading.Thread]) -> None:
         agent = controller_of(run)

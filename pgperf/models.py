@@ -669,7 +669,7 @@ class Run(models.Model):
     heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
     #: The fencing token: each claim increments it, and each later write of a worker gives it.
     attempt = models.PositiveIntegerField(_("attempt"), default=0)
-    #: The database while the run is running, otherwise null: one run at a time per database.
+    #: The id of the Database while the run is running, otherwise null: one run at a time for each row.
     busy_key = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)
     #: The load host while the run is running, otherwise null: one run at a time per load host.
     busy_host = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)

@@ -132,7 +132,7 @@ def make_run(status: str = Run.Status.DONE, **fields: Any) -> Run:
         "started_at": started,
         "heartbeat_at": now if status == Run.Status.RUNNING else started,
         "finished_at": None if status in (Run.Status.QUEUED, Run.Status.RUNNING) else now,
-        "busy_key": database.name if status == Run.Status.RUNNING else None,
+        "busy_key": str(database.pk) if status == Run.Status.RUNNING else None,
         "queue": "pgperf",
         "worker": "" if status == Run.Status.QUEUED else "pgperf@localhost",
         **fields,

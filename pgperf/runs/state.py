@@ -21,6 +21,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, router, transaction
 from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models.functions import Cast
 from django.dispatch import Signal
 
 from pgperf import signals
@@ -196,7 +197,7 @@ def claim(run_id: int, worker: str) -> Run:
     _wait_while_paused(run_id)
     host = load_host()
     for _ in range(3):  # the holder may end, or turn out to be dead, while we look
-        if busy_with(host, run_id) and (holder := _wait_for_holder(run_id, host)):
+        if _is_held(run_id, host) and (holder := _wait_for_holder(run_id, host)):
             raise RunWaits(_waits(holder, host))
         try:
             return _claim(run_id, worker, host)
@@ -242,7 +243,7 @@ def _claim(run_id: int, worker: str, host: str) -> Run:
         taken = queued.update(
             status=Status.RUNNING,
             attempt=F("attempt") + 1,
-            busy_key=F("database_name"),
+            busy_key=Cast("database_id", CharField(max_length=80)),
             busy_host=host,
             worker=worker,
             started_at=Now(),
@@ -256,13 +257,27 @@ def _claim(run_id: int, worker: str, host: str) -> Run:
     return run
 
 
+def _is_held(run_id: int, host: str) -> bool:
+    same = _live_runs().filter(_same_database(run_id)).exclude(pk=run_id)
+    return busy_with(host, run_id) is not None or same.exists()
+
+
+def _same_database(run_id: int) -> Q:
+    """Runs on that run's Database, whatever its name was, or on a deleted one of its name: the row may
+    have been made again.
+    """
+    own = _runs().filter(pk=run_id)
+    deleted = Q(database=None, database_name__in=own.values("database_name"))
+    return Q(database__in=own.values("database")) | deleted
+
+
 def _wait_for_holder(run_id: int, host: str) -> Run | None:
     """Mark the run as to be sent again, then look who holds it up; in this order no end slips
     through between.
     """
     _stay(run_id, sent_at=None)
-    database = _runs().filter(pk=run_id).values("database_name")
-    other = _runs().filter(Q(busy_key__in=database) | Q(busy_host=host)).exclude(pk=run_id).first()
+    running = _runs().filter(status=Status.RUNNING).exclude(pk=run_id)
+    other = running.filter(_same_database(run_id) | Q(busy_host=host)).first()
     holder = other or busy_with(host, run_id)
     if holder:
         _stay(run_id, message=_waits(holder, host))

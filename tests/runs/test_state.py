@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from pgperf import signals
 from pgperf.core.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
-from pgperf.models import LoadShare, Run, Sampling, Worker
+from pgperf.models import Database, LoadShare, Run, Sampling, Worker
 from pgperf.runs import pause, state
 from tests.concurrency import at_once
 from tests.factories import make_benchmark, make_database, make_run, make_worker
@@ -166,7 +166,7 @@ class TestClaim:
     def test_takes_the_run(self) -> None:
         run = state.claim(queued().pk, "w@h")
         assert (run.status, run.attempt, run.worker) == (Status.RUNNING, 1, "w@h")
-        assert (run.busy_key, run.busy_host) == ("demo", state.load_host())
+        assert (run.busy_key, run.busy_host) == (str(run.database_id), state.load_host())
         assert run.started_at is not None
         assert run.heartbeat_at is not None
 
@@ -188,6 +188,34 @@ class TestClaim:
         assert (reread(second).status, second.sent_at, second.attempt) == (Status.QUEUED, None, 0)
         assert second.message == f"Waits for run {first.pk}, which is running on database demo."
 
+    @pytest.mark.parametrize("asked", ["before", "after"])
+    def test_waits_for_the_database_that_was_renamed_meanwhile(
+        self, monkeypatch: pytest.MonkeyPatch, asked: str
+    ) -> None:
+        first, early = queued(), queued()
+        state.claim(first.pk, "w@h")
+        Database.objects.update(name="renamed")
+        second = early if asked == "before" else queued(database=Database.objects.get())
+        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        with pytest.raises(RunWaits, match=f"run {first.pk}, which is running on database demo"):
+            state.claim(second.pk, "w@other")
+
+    def test_waits_for_the_database_that_was_deleted_and_made_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = queued()
+        state.claim(first.pk, "w@h")
+        Database.objects.all().delete()
+        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        with pytest.raises(RunWaits, match="on database demo"):
+            state.claim(queued(database=make_database("demo")).pk, "w@other")
+
+    def test_waits_for_no_other_database_that_got_the_old_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        state.claim(queued().pk, "w@h")
+        Database.objects.update(name="renamed")
+        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        assert state.claim(queued(database=make_database("demo")).pk, "w@other").status == Status.RUNNING
+
     def test_waits_for_the_machine(self) -> None:
         first, second = queued(), queued(database=make_database("other"))
         state.claim(first.pk, "w@h")
@@ -196,10 +224,10 @@ class TestClaim:
 
     def test_waits_for_load_that_another_run_makes_here(self) -> None:
         """Its owner is on another machine, so the two runs share neither database nor machine."""
-        first, second = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere"), queued()
+        first = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere", database=make_database("other"))
+        second = queued()
         shared = {"run": first, "name": "a", "queue": "q", "busy_queue": "q", "machine": state.load_host()}
         share = LoadShare.objects.create(attempt=2, **shared)
-        Run.objects.filter(pk=first.pk).update(busy_key="other")
         with pytest.raises(RunWaits, match=f"run {first.pk}, which makes load on this machine"):
             state.claim(second.pk, "w@h")
         assert (reread(second).status, second.sent_at) == (Status.QUEUED, None)
@@ -208,7 +236,8 @@ class TestClaim:
 
     @pytest.mark.parametrize("which", ["an attempt before", "a dead run"])
     def test_load_of_nobody_keeps_no_machine(self, which: str) -> None:
-        other = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere", busy_key="other")
+        database = make_database("other")
+        other = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere", database=database)
         attempt = 1 if which == "an attempt before" else 2
         LoadShare.objects.create(
             run=other, attempt=attempt, name="a", queue="q", busy_queue="q", machine=state.load_host()

@@ -73,8 +73,11 @@ def times(variants: Sequence[VariantResult]) -> Chart:
 
 
 def latency(variants: Sequence[VariantResult]) -> Chart:
-    """Percentiles of the duration of one operation: dots on a line, logarithmic, µs."""
+    """Percentiles of the duration of one operation: dots on a line, logarithmic, µs. Too few
+    operations leave high ones unknown.
+    """
     shown = [variant for variant in measured(variants) if variant.latency_us.get("p50") is not None]
+    values = {name: [variant.latency_us.get(name) for variant in shown] for name in PERCENTILES}
     return of_times(
         {
             "kind": "dots",
@@ -84,8 +87,9 @@ def latency(variants: Sequence[VariantResult]) -> Chart:
             "axis": _("%s, logarithmic"),
             "rows": [variant_lines(variant) for variant in shown],
             "series": [
-                {"name": name, "colour": name, "values": [variant.latency_us.get(name) for variant in shown]}
-                for name in PERCENTILES
+                {"name": name, "colour": name, "values": known}
+                for name, known in values.items()
+                if any(us is not None for us in known)
             ],
         }
     )
@@ -126,8 +130,10 @@ def latency_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def cold_table(variants: Sequence[VariantResult]) -> Table:
-    """What comes before the steady state: start-up, connecting, the first operations, µs."""
-    phases = {
+    """What comes before the steady state: start-up, connecting, the first operations, µs; no column
+    of a phase that no variant has.
+    """
+    titles = {
         "startup": _("process start-up"),
         "connect": _("connect"),
         "first": _("first"),
@@ -137,7 +143,8 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
         "other_query_second": _("other query, second"),
     }
     shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
-    columns = (text_column(_("Variant")), *(time_column(title) for title in phases.values()))
+    phases = [phase for phase in titles if any(v.cold_us.get(phase) is not None for v in shown)]
+    columns = (text_column(_("Variant")), *(time_column(titles[phase]) for phase in phases))
     rows = [(words(variant_title(v)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
     return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")
 

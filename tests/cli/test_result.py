@@ -73,7 +73,10 @@ def test_variants_on_no_ladder_have_their_times_and_comparisons(run: Run) -> Non
 
 def test_unknown_is_a_word(run: Run) -> None:
     run.variants.update(cold_us={"startup": 1.0})
-    assert "unknown" in parts(run)[-1][2]
+    run.variants.filter(layer="libpq").update(cold_us={"startup": 1.0, "connect": 2.0})
+    libpq, psycopg2 = parts(run)[-1][2:4]
+    assert "unknown" not in libpq
+    assert "unknown" in psycopg2
 
 
 def test_what_was_skipped_and_what_is_unfinished(run: Run) -> None:

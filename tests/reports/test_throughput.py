@@ -38,6 +38,22 @@ def test_latency_leaves_out_what_has_no_median(run: Run) -> None:
     assert [series["name"] for series in chart["series"]] == ["p50", "p90", "p95", "p99"]
 
 
+def test_a_percentile_that_no_variant_has_is_not_in_the_legend(run: Run) -> None:
+    variants = list(run.variants.all())
+    for variant in variants:
+        variant.latency_us = {**variant.latency_us, "p99": None}
+    assert [series["name"] for series in charts.latency(variants)["series"]] == ["p50", "p90", "p95"]
+
+
+def test_a_phase_that_no_variant_has_is_no_column(run: Run) -> None:
+    variants = list(run.variants.all())
+    titles = [column.title for column in charts.cold_table(variants).columns]
+    for variant in variants:
+        variant.cold_us = {**variant.cold_us, "other_query_first": None, "other_query_second": None}
+    assert titles[-2:] == ["other query, first", "other query, second"]
+    assert [column.title for column in charts.cold_table(variants).columns] == titles[:-2]
+
+
 def test_a_variant_without_results_is_not_drawn(run: Run) -> None:
     variant = run.variants.first()
     assert variant is not None

@@ -23,8 +23,25 @@ PLACES = """canvas => {
     const chart = Chart.getChart(canvas), area = chart.chartArea;
     const xs = chart.getDatasetMeta(0).data.map(point => point.x);
     const marks = chart.options.plugins.happened.marks.map(mark => mark.kinds.join(" "));
-    const labels = chart.scales.x.ticks.map(tick => tick.label);
-    return {inside: xs.every(x => x > area.left && x < area.right), count: xs.length, marks, labels};
+    const scale = chart.scales.x, labels = scale.ticks.map(tick => tick.label);
+    const [ends, pen] = [[], canvas.getContext("2d")];
+    pen.font = Chart.defaults.font.size + "px " + Chart.defaults.font.family;
+    scale.ticks.forEach(({value, label}) => {
+        const [x, half] = [scale.getPixelForValue(value), pen.measureText(label).width / 2];
+        ends.push(x - half, x + half);
+    });
+    const apart = ends.every((end, at) => !at || ends[at - 1] < end) && ends.at(-1) <= canvas.clientWidth;
+    return {inside: xs.every(x => x > area.left && x < area.right), count: xs.length, marks, labels, apart};
+}"""
+#: How much of a line through all marks at the bottom is ink, by their kinds.
+CROWDS = """canvas => {
+    const {left, right, bottom} = Chart.getChart(canvas).chartArea, ratio = canvas.width / canvas.clientWidth;
+    const ink = (above) => {
+        const y = Math.round((bottom - above) * ratio), width = Math.round((right - left) * ratio);
+        const alphas = canvas.getContext("2d").getImageData(Math.round(left * ratio), y, width, 1).data;
+        return alphas.filter((_value, at) => at % 4 === 3).reduce((sum, alpha) => sum + alpha / 255, 0) / width;
+    };
+    return {environment: ink(6), note: ink(19)};
 }"""
 
 
@@ -58,8 +75,28 @@ def test_the_chart_shows_each_run_and_its_marks(page: Page, count: int) -> None:
         assert found["inside"]
         assert found["count"] == shown
         assert found["labels"][0] == f"#{runs[-shown].pk}"
+        assert found["labels"][-1] == f"#{runs[-1].pk}"
+        assert len(found["labels"]) >= min(count, 5)
+        assert found["apart"]
         assert ("change environment" in found["marks"]) == (count == 30)
         assert "note" in found["marks"]
+
+
+def test_crowded_marks_are_told_apart(page: Page) -> None:
+    """A note and another kernel in each of 200 runs, at 800 px."""
+
+    def environment(at: int) -> dict[str, Any]:
+        machine = {**factories.ENVIRONMENT["machine"], "kernel": f"6.{at}"}
+        return {**factories.ENVIRONMENT, "machine": machine}
+
+    runs = make_history(200, lambda at: 10.0, environment, LAYERS)
+    Run.objects.update(notes="Again")
+    for run in runs:
+        changes.record(run)
+    assert _faults(page, runs) == []
+    for canvas in page.locator("canvas[data-chart]").all():
+        for kind, ink in canvas.evaluate(CROWDS).items():
+            assert 0.2 < ink < 0.8, kind
 
 
 def test_the_page_without_a_result_has_no_fault(page: Page) -> None:

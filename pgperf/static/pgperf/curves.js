@@ -37,8 +37,8 @@
             ...curve,
             spanGaps: false,
             borderWidth: 1.5,
-            pointRadius: chart.series[at].hollow.map((hollow) => (hollow ? 4 : many ? 1 : 3)),
-            pointBorderWidth: chart.series[at].hollow.map((hollow) => (hollow ? 2 : many ? 0 : 1)),
+            pointRadius: chart.series[at].hollow.map((hollow) => (many ? (hollow ? 3 : 1) : hollow ? 4 : 3)),
+            pointBorderWidth: chart.series[at].hollow.map((hollow) => (many ? (hollow ? 1.5 : 0) : hollow ? 2 : 1)),
             pointBorderColor: chart.series[at].hollow.map((hollow) => (hollow ? curve.borderColor : theme.background)),
             pointBackgroundColor: chart.series[at].hollow.map((hollow) => (hollow ? theme.background : curve.borderColor)),
             pointHitRadius: 8,
@@ -71,6 +71,21 @@
         return chart.ticks ? {min: first - 0.5, max: last + 0.5} : {min: first, max: last};
     }
 
+    /* As many runs as have room for their numbers, evenly from the first to the newest one. */
+    function runTicks(axis, chart) {
+        const last = chart.ticks.length - 1;
+        axis.ctx.font = pgperf.FONT_SIZE + "px " + pgperf.theme().font;
+        const label = Math.max(...[0, last].map((at) => axis.ctx.measureText(named(chart, at)).width)) + 20;
+        const gaps = Math.min(last, Math.max(1, Math.floor(axis.width / label) - 1));
+        axis.ticks = Array.from({length: gaps + 1}, (_, at) => ({value: gaps ? Math.round((at * last) / gaps) : 0}));
+    }
+
+    /* The ticks of the x axis where Chart.js does not choose them. */
+    function xTicks(chart) {
+        if (chart.x_log) return (axis) => { axis.ticks = chart.x.map((x) => ({value: place(chart, x)})); };
+        return chart.ticks ? (axis) => runTicks(axis, chart) : undefined;
+    }
+
     function axes(chart, theme) {
         const common = {
             grid: {color: theme.grid},
@@ -83,8 +98,8 @@
                 type: "linear",
                 ...ends(chart),
                 title: {display: true, text: chart.x_axis, color: theme.quiet},
-                afterBuildTicks: chart.x_log ? (axis) => { axis.ticks = chart.x.map((x) => ({value: place(chart, x)})); } : undefined,
-                ticks: {...ticks, autoSkip: true, precision: chart.ticks ? 0 : undefined, includeBounds: chart.x_min === undefined && !chart.ticks, callback: (value) => named(chart, value)},
+                afterBuildTicks: xTicks(chart),
+                ticks: {...ticks, autoSkip: !chart.ticks, includeBounds: chart.x_min === undefined && !chart.ticks, callback: (value) => named(chart, value)},
             },
             y: {
                 ...common,

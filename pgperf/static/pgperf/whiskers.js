@@ -87,35 +87,46 @@
             ctx.moveTo(x, top);
             ctx.lineTo(x, bottom);
         },
-        environment(ctx, x, {bottom}) {
-            ctx.moveTo(x - 6, bottom);
+        environment(ctx, x, {bottom}, _options, room) {
+            const half = Math.max(0.5, Math.min(6, room / 2 - 1.5));
+            ctx.moveTo(x - half, bottom);
             ctx.lineTo(x, bottom - 10);
-            ctx.lineTo(x + 6, bottom);
+            ctx.lineTo(x + half, bottom);
             ctx.fill();
         },
-        note(ctx, x, {bottom}) {
-            ctx.moveTo(x, bottom);
+        note(ctx, x, {bottom}, _options, room) {
+            const flag = Math.max(0, Math.min(8, room - 4));
+            ctx.moveTo(x, flag ? bottom : bottom - 13); // poles without flags stand above the triangles
             ctx.lineTo(x, bottom - 24);
-            ctx.lineTo(x + 8, bottom - 20);
+            ctx.lineTo(x + flag, bottom - 20);
             ctx.lineTo(x, bottom - 16);
         },
     };
+
+    /* The places of all marks. `room` is how far the nearest one of its kind is: crowded marks are slim. */
+    function placed(scale, marks) {
+        return Object.keys(MARKS).flatMap((kind) => {
+            const own = marks.filter(({kinds}) => kinds.includes(kind));
+            const xs = own.map(({at}) => scale.getPixelForValue(kind === "change" ? at - 0.5 : at));
+            const gap = (at) => (at > 0 && at < xs.length ? xs[at] - xs[at - 1] : Infinity);
+            return xs.map((x, at) => ({kind, x, room: Math.min(gap(at), gap(at + 1))}));
+        });
+    }
 
     /* options.marks: {at, kinds} of what happened in a run. A new level begins between two runs. */
     pgperf.happened = {
         id: "happened",
         beforeDatasetsDraw(chart, _args, options) {
             const ctx = chart.ctx;
-            (options.marks || []).forEach(({at, kinds}) => kinds.forEach((kind) => {
-                const x = chart.scales.x.getPixelForValue(kind === "change" ? at - 0.5 : at);
+            placed(chart.scales.x, options.marks || []).forEach(({kind, x, room}) => {
                 ctx.save();
                 ctx.strokeStyle = ctx.fillStyle = options.other;
-                ctx.lineWidth = 1.5;
+                ctx.lineWidth = Math.min(1.5, room / 3);
                 ctx.beginPath();
-                MARKS[kind](ctx, x, chart.chartArea, options);
+                MARKS[kind](ctx, x, chart.chartArea, options, room);
                 ctx.stroke();
                 ctx.restore();
-            }));
+            });
         },
     };
 

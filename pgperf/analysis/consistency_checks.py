@@ -20,6 +20,9 @@ from pgperf.core.records import VariantBlock
 TOLERANCE = 0.05
 #: Of a CPU: two accounts of so little may differ by more than the tolerance.
 NEGLIGIBLE = 0.01
+#: CPU time of a client process before and after each slice, which the scheduler counts and the client
+#: does not: twice what Python clients took on a slow virtual machine.
+AROUND_A_SLICE_S = 0.001
 
 #: The role whose processes count their own CPU time; of the others there is the scheduler's account
 #: alone.
@@ -131,11 +134,8 @@ def utilisation(
 
     The clients' D is their own count and the account is the scheduler's: two accounts of one thing.
     """
-    ops, seconds = operations(accounted(blocks)), account.elapsed_s if account else None
-    per_s = ops / seconds if seconds else None
-    predicted = None if per_s is None or cpu.client is None else per_s * cpu.client / 1e6
     return {
-        CLIENTS: _compared(predicted, _measured(account, "client")),
+        CLIENTS: _of_clients(blocks, cpu, account),
         **{
             role: UtilisationLaw(None, _measured(account, role))
             for role in ("proxy", "web")
@@ -146,14 +146,19 @@ def utilisation(
     }
 
 
+def _of_clients(
+    blocks: Sequence[VariantBlock], cpu: CpuPerOperation, account: CpuAccount | None
+) -> UtilisationLaw:
+    measured, pieces = _measured(account, "client"), accounted(blocks)
+    if account is None or not account.elapsed_s or cpu.client is None or measured is None:
+        return UtilisationLaw(None, measured)
+    predicted = operations(pieces) / account.elapsed_s * cpu.client / 1e6
+    around = len(pieces) * blocks[0].variant.clients * AROUND_A_SLICE_S / account.elapsed_s
+    allowed = max(TOLERANCE * measured, NEGLIGIBLE)
+    return UtilisationLaw(predicted, measured, -allowed <= measured - predicted <= allowed + around)
+
+
 def _measured(account: CpuAccount | None, role: str) -> float | None:
     """CPUs that the role kept busy."""
     share = account.share.of(role) if account else None
     return None if share is None or account is None or account.cpus is None else share * account.cpus
-
-
-def _compared(predicted: float | None, measured: float | None) -> UtilisationLaw:
-    if predicted is None or measured is None:
-        return UtilisationLaw(predicted, measured)
-    apart = abs(predicted - measured)
-    return UtilisationLaw(predicted, measured, apart <= max(TOLERANCE * measured, NEGLIGIBLE))

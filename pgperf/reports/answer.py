@@ -286,7 +286,7 @@ def _certainty(rows: RunRows) -> Point:
     failed = verdicts.failed_checks(rows.variants)
     lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
     if failed:
-        lines = (Note(_failed(len(failed)), CAUTION), *lines)
+        lines = (Note(_failed(len(failed)), CAUTION), Note(failed[0]), *lines)
         mark = GradeWord.POOR
     anchor = "verdicts" if graded else ""
     return Point(_("How sure"), (_graded(worst[1]),), lines, str(mark), anchor)

@@ -88,16 +88,19 @@ def laws(blocks: list[VariantBlock], given_row: Row) -> dict[str, UtilisationLaw
     return utilisation(blocks, variant.cpu_us_per_op, variant.cpu_account)
 
 
-def accounted(clients: float, client_us: float = 20.0, *more: SliceRecord) -> dict[str, UtilisationLaw]:
+def accounted(
+    clients: float, client_us: float = 20.0, *more: SliceRecord, seconds: float = 10.0
+) -> dict[str, UtilisationLaw]:
     """4 clients, 20,000 operations a second of 20 µs each: 0.4 CPUs.
 
-    `clients`: their share of both in the account.
+    `clients`: their share of both in the account. `seconds`: the length of the slice.
     """
     given_row = row(
         200.0, client=client_us, clients=4, share={"clients": clients, "server": 0.1, "pooler": 0.0}
     )
-    given_row["cpu_account"]["elapsed_s"] = 0.1 + 50 / 20_000
-    own = piece(200.0, 0, 2000, lead_in_ops=50, elapsed_ns=102_500_000)
+    given_row["cpu_account"]["elapsed_s"] = seconds
+    ops = round(20_000 * seconds)
+    own = piece(200.0, 0, ops - 50, lead_in_ops=50, elapsed_ns=round(seconds * 1e9))
     return laws([replace(block(4), slices=(own, *more))], given_row)
 
 
@@ -117,7 +120,13 @@ def test_slices_without_an_account_are_on_neither_side() -> None:
 
 def test_next_to_nothing_may_differ_by_more() -> None:
     assert accounted(0.5 * (0.004 + 0.0099), 0.2)["clients"].holds is True
-    assert accounted(0.5 * (0.004 + 0.0101), 0.2)["clients"].holds is False
+    assert accounted(0.5 * (0.004 + 0.0105), 0.2)["clients"].holds is False
+
+
+@pytest.mark.parametrize(("busy", "holds"), [(0.63, True), (0.64, False), (0.385, True), (0.375, False)])
+def test_a_client_works_before_and_after_each_slice(busy: float, holds: bool) -> None:
+    """The scheduler counts 1 ms for each of 4 processes beside what they count: of 20 ms, 0.2 CPUs."""
+    assert accounted(busy / 2, seconds=0.02)["clients"].holds is holds
 
 
 def test_a_role_with_one_account_only_is_not_checked() -> None:

@@ -263,6 +263,7 @@ def test_failed_checks_come_first(run: Run) -> None:
     point = told(run)["How sure"]
     assert point.mark == "poor"
     assert point.lines[0].text == "2 consistency checks failed. Do not trust the figures until you know why."
+    assert "Little's law: 1 client" in point.lines[1].text
 
 
 def test_controls_that_differ_are_counted(run: Run) -> None:

@@ -263,12 +263,12 @@ def _is_held(run_id: int, host: str) -> bool:
 
 
 def _same_database(run_id: int) -> Q:
-    """Runs on that run's Database, whatever its name was, or on a deleted one of its name: the row may
-    have been made again.
+    """Runs that hold that run's Database, whatever its name was, or a deleted one of its name: the row
+    may have been made again.
     """
     own = _runs().filter(pk=run_id)
     deleted = Q(database=None, database_name__in=own.values("database_name"))
-    return Q(database__in=own.values("database")) | deleted
+    return Q(busy_key__isnull=False) & (Q(database__in=own.values("database")) | deleted)
 
 
 def _wait_for_holder(run_id: int, host: str) -> Run | None:

@@ -83,6 +83,7 @@ def _run(rows: RunRows) -> dict[str, Any]:
         "skipped": [each.to_json() for each in rows.skipped],
         "definition": run.definition,
         "definition_hash": run.definition_hash,
+        "analysis_version": run.analysis_version,
         "environment": run.environment,
         "confirms": run.confirms_id,
         "confirms_variant": run.confirms_variant or None,

@@ -206,7 +206,7 @@ def mean_chart(setting: Setting) -> Chart:
         "values": [mean.ratio if mean else 1.0 for _column, mean in known],
         "colours": [colour(layer) for layer, _workers in shown],
         "whiskers": [_mean_whisker(mean) for _column, mean in known],
-        "ends": [number_format.ratio(mean.ratio) if mean else "1" for _column, mean in known],
+        "ends": [number_format.ratio(mean.ratio) if mean else "×1" for _column, mean in known],
     }
 
 
@@ -334,7 +334,7 @@ def _mean_whisker(mean: GeometricMean | None) -> list[float] | None:
 def _mean_cell(setting: Setting, column: ColumnKey) -> Cell:
     mean = setting.mean(column)
     if mean is None:
-        return Cell("1" if column == setting.base else "–", mark="base")
+        return Cell("×1" if column == setting.base else "–", mark="base")
     text = Note(number_format.ratio_interval(mean.low, mean.high))
     return Cell(number_format.ratio(mean.ratio), (mean.ratio,), _mean_mark(mean), (text,))
 

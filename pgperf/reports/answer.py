@@ -233,11 +233,16 @@ def _orm_share(steps: Sequence[Step], *, is_disturbed: bool) -> str:
     share = _("%s %%") % low if low == high else _("%(low)s to %(high)s %%") % {"low": low, "high": high}
     ends = number_format.in_one_unit(**{end.__name__: end(s.step_us for s in steps) for end in (min, max)})
     us = ends["min"] if ends["min"] == ends["max"] else _("%(min)s to %(max)s") % ends
-    found = _("The ORM takes %(us)s %(unit)s, %(share)s of the time.") % {
-        "us": us, "unit": ends["unit"], "share": share,
-    }  # fmt: skip
+    said = {"us": us, "unit": ends["unit"], "share": share}
+    found = _("The ORM takes %(us)s %(unit)s, %(share)s of the time.") % said
     if is_disturbed:
-        return _("%s It includes waiting for other processes, so raw SQL may save less.") % found
+        return (
+            _(
+                "The ORM takes at most %(us)s %(unit)s, %(share)s of the time: waiting for other processes is"
+                " part of it."
+            )
+            % said
+        )
     if all(map(_is_certain, steps)):
         return _("%s Raw SQL would save it.") % found
     return _("%s The intervals are too wide to tell what raw SQL would save.") % found
@@ -263,6 +268,8 @@ def _orm_part(ladder: Ladder, step: Step, among: Sequence[Ladder]) -> str:
 
 def _since(rows: RunRows) -> Iterator[Point]:
     """What the answer is about, set against the run before; nothing of a suite."""
+    if rows.is_first and not rows.is_suite:
+        yield Point(_("Against the run before"), (_("Not known: there is no earlier run like it."),))
     if rows.before is None or rows.is_suite:
         return
     changes = earlier_run.found(rows.before, rows.run)
@@ -282,14 +289,12 @@ def _certainty(rows: RunRows) -> Point:
     shown = measured(rows.variants) if rows.is_suite else verdicts.last_of_routes(rows.variants)
     graded = [(row, verdict.grade) for row in shown if (verdict := row.record.verdict)]
     worst = max(graded, key=lambda each: _rank(each[1]), default=(None, Grade()))
-    mark = worst[1].word
-    failed = verdicts.failed_checks(rows.variants)
     lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
-    if failed:
-        lines = (Note(_failed(len(failed)), CAUTION), Note(failed[0]), *lines)
-        mark = GradeWord.POOR
     anchor = "verdicts" if graded else ""
-    return Point(_("How sure"), (_graded(worst[1]),), lines, str(mark), anchor)
+    if failed := verdicts.failed_checks(rows.variants):
+        lines = (Note(failed[0]), Note(_graded(worst[1])), *lines)
+        return Point(_("How sure"), (_failed(len(failed)),), lines, str(GradeWord.POOR), anchor)
+    return Point(_("How sure"), (_graded(worst[1]),), lines, str(worst[1].word), anchor)
 
 
 def _rank(grade: Grade) -> tuple[int, float]:
@@ -328,7 +333,7 @@ def _limits(rows: RunRows, shown: Sequence[VariantResult]) -> Iterator[str]:
     if controls := [row for row in rows.comparisons if row.aa]:
         yield _controls(sum(row.outcome == DIFFERS for row in controls), len(controls))
     if any(verdict.certainty == LIKELY for row in shown if (verdict := row.record.verdict)):
-        yield _("A verdict is likely until a test run has confirmed it.")
+        yield _("Likely means: no test run has confirmed it yet.")
 
 
 def _controls(outside: int, count: int) -> str:
@@ -366,16 +371,16 @@ def _next(rows: RunRows) -> Iterator[Point]:
     shown = verdicts.last_of_routes(rows.variants)
     told = {row.pk: shown_step(row, rows.variants) for row in shown}
     groups = _grouped((told[row.pk].advice, row) for row in shown if told[row.pk].advice)
-    sentences, lines = [], []
+    sentences = []
     for advice, own in groups.items():
         saving = told[own[0].pk].saving
-        sentences.append(_of_routes(" ".join(filter(None, (advice, saving))), own, shown))
-        lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
+        of = _("(Figures of %s.)") % own[0].route if saving and len(own) > 1 else ""
+        sentences.append(_of_routes(" ".join(filter(None, (advice, saving, of))), own, shown))
     distances = (_of_routes(text, [row], shown) for row in shown for text in told[row.pk].distances)
     sentences += islice(distances, _MOST_DISTANCES)
     if sentences:
         names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
-        yield Point(question, tuple(sentences), tuple(lines), anchor="verdicts", benchmarks=tuple(names))
+        yield Point(question, tuple(sentences), anchor="verdicts", benchmarks=tuple(names))
 
 
 def _grouped(pairs: Iterable[tuple[str, VariantResult]]) -> dict[str, list[VariantResult]]:

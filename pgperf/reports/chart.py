@@ -4,7 +4,8 @@ It has `kind` (how static/pgperf/ draws it), `label` (what a screen reader says)
 its kind needs: kinds of rows (`stack`, `ladder`, `bars`, `dots`, `forest`) have `rows`, one list of
 text lines per bar; kinds of curves (`lines`, `area`) have `x`. A colour is {"light": "#rrggbb",
 "dark": "#rrggbb"}, or the name of a CSS variable of static/pgperf/pgperf.css. A chart of times
-has their `unit`, and `decimals`, the most that they need.
+has their `unit`, and `decimals`, the most that they need. `interval_title` says what its `whiskers`
+are, if not the intervals of the parts beside them.
 """
 
 from collections.abc import Iterator, Mapping

@@ -23,6 +23,8 @@ _PART_COLOURS = {
     "server": "cpu-server",
     "unseen": "cpu-unattributed",
 }
+#: The share of a bar from which on a part can be seen.
+_VISIBLE = 0.005
 #: Roles that take part only behind a URL.
 _WEB = ("proxy", "web")
 
@@ -112,7 +114,7 @@ def spent(variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
     each rung.
     """
     shown = [variant for variant in measured(variants) if variant.cpu_account]
-    there = _present([time_us_per_op(variant) for variant in shown])
+    there = _visible([time_us_per_op(variant) for variant in shown])
     by_count: dict[int, list[VariantResult]] = {}
     for variant in shown:
         by_count.setdefault(variant.identity.connections, []).append(variant)
@@ -123,7 +125,7 @@ def spent(variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
 def spent_of(variants: Sequence[VariantResult]) -> Chart | None:
     """Where the time of one operation is spent, a bar for each variant; None without CPU accounts."""
     shown = [variant for variant in variants if variant.cpu_account]
-    return _spent(shown, _present([time_us_per_op(variant) for variant in shown])) if shown else None
+    return _spent(shown, _visible([time_us_per_op(variant) for variant in shown])) if shown else None
 
 
 def spent_shares(variants: Sequence[VariantResult]) -> Chart | None:
@@ -275,6 +277,16 @@ def _percent_of(value: float | None, whole: float) -> float | None:
 def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
     """The parts that take time in some variant; `waiting` and `unseen` exclude each other."""
     return [part for part in PARTS if any(own[part] for own in parts)]
+
+
+def _visible(parts: Sequence[dict[str, float | None]]) -> list[str]:
+    """Those of the parts that a bar can show."""
+    least = [_VISIBLE * sum(us or 0.0 for us in own.values()) for own in parts]
+    return [
+        part
+        for part in _present(parts)
+        if any((own[part] or 0.0) > us for own, us in zip(parts, least, strict=True))
+    ]
 
 
 def _of_role(row: VariantResult, role: str, cell: Cell) -> Cell:

@@ -53,6 +53,7 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
             "rows": [_lines(ladder, among or ladders) for ladder in ladders],
             "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
             "whiskers": [_whisker(ladder.steps[-1]) for ladder in ladders],
+            "interval_title": _("95 % interval of the whole"),
             "ends": [ladder.steps[-1].us for ladder in ladders],
             "max": _shared_maximum(ladders),
         }

@@ -18,13 +18,14 @@ from pgperf.models import ComparisonResult, Run, VariantResult
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one.
+    without one; `is_first`: somebody looked for one, and there is none.
     """
 
     run: Run
     variants: Sequence[VariantResult]
     comparisons: Sequence[ComparisonResult]
     before: Run | None = None
+    is_first: bool = False
 
     @cached_property
     def ladders(self) -> list[Ladder]:
@@ -94,7 +95,7 @@ class RunRows:
         return Timeline.from_json(self.run.summary.get("timeline"))
 
 
-def read(run: Run, before: Run | None = None) -> RunRows:
+def read(run: Run, before: Run | None = None, *, is_first: bool = False) -> RunRows:
     """In two queries."""
     variants = list(run.variants.all())
     for each in variants:
@@ -103,7 +104,7 @@ def read(run: Run, before: Run | None = None) -> RunRows:
     comparisons = list(run.comparisons.all())
     for row in comparisons:
         row.variant, row.baseline = by_id[row.variant_id], by_id[row.baseline_id]
-    return RunRows(run, variants, comparisons, before)
+    return RunRows(run, variants, comparisons, before, is_first)
 
 
 _Key = tuple[str, str, str, str, str, int, str, float | None, int, int]

@@ -229,12 +229,14 @@ def test_a_disturbed_newest_run_needs_attention_until_a_quiet_one() -> None:
     concern = shown().concerns[0]
     assert concern.subject == f"{run} on demo was much disturbed"
     assert concern.text == (
-        "40 % of the time in the run queue, while other processes kept 1.2 of the host's CPUs busy: make, cc1"
-        " (at most 90 µs)."
+        "Django ORM · socket: 40 % of the time in the run queue, while other processes kept 1.2 of the"
+        " host's CPUs busy: make, cc1 (at most 90 µs)."
     )
     assert (concern.run, bool(concern.remedy)) == (run.pk, True)
+    assert [head.caution for line in shown().benchmarks if (head := line.headline)] == ["much disturbed"]
     measured()
     assert concern.subject not in subjects(shown())
+    assert [head.caution for line in shown().benchmarks if (head := line.headline)] == [""]
 
 
 def test_a_role_that_can_write_needs_attention() -> None:

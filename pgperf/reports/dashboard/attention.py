@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from django.db.models.fields.json import KeyTextTransform
-from django.utils.text import Truncator, capfirst
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf import schedules
-from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.grade import GradeWord
 from pgperf.analysis.verdict_kinds import grade_sentence
 from pgperf.models import Database, Run, Schedule, Worker
 from pgperf.reports.dashboard.headlines import Headline
 from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.reports.dashboard.workers import Workers, other_versions
+from pgperf.reports.labels import variant_title
 from pgperf.reports.next_steps import remedy
 from pgperf.reports.run_json import worker_command
 from pgperf.reports.run_names import named_each
@@ -135,13 +136,12 @@ def _versions(viewer: Viewer, workers: Workers) -> Iterator[Concern]:
 def _disturbed(shown: Iterable[Headline]) -> Iterator[Concern]:
     """Newest runs whose figures other processes changed."""
     for head in shown:
-        grades = [verdict.grade for row in head.rows if (verdict := row.record.verdict)]
-        worst = max(grades, key=lambda grade: grade.share or 0.0, default=Grade())
-        if worst.word == GradeWord.POOR:
+        row, worst = head.most_disturbed
+        if row and worst.word == GradeWord.POOR:
             names = {"run": head.run, "database": head.run.database_name}
             yield Concern(
                 _("%(run)s on %(database)s was much disturbed") % names,
-                f"{capfirst(grade_sentence(worst))}.",
+                f"{variant_title(row)}: {grade_sentence(worst)}.",
                 remedy(worst),
                 run=head.run.pk,
             )

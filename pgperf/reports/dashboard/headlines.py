@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.core.records import Variant
 from pgperf.core.time_units import unit_of
 from pgperf.models import Run, VariantResult
@@ -65,6 +66,18 @@ class Headline:
         return number_format.in_unit(
             unit_of([row.us_per_op]), number_format.interval, row.us_per_op_low, row.us_per_op_high
         )
+
+    @property
+    def most_disturbed(self) -> tuple[VariantResult | None, Grade]:
+        """The variant that others took the most time of."""
+        grades = [(row, verdict.grade) for row in self.rows if (verdict := row.record.verdict)]
+        return max(grades, key=lambda each: each[1].share or 0.0, default=(None, Grade()))
+
+    @property
+    def caution(self) -> str:
+        """Why its figure is not to be relied on; "" where nothing is known against it."""
+        is_poor = self.most_disturbed[1].word == GradeWord.POOR
+        return _("much disturbed") if is_poor else ""
 
     @property
     def verdicts(self) -> list[ShownVerdict]:

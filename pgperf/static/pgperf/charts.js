@@ -16,7 +16,7 @@
         const shapes = family(chart).shapes(chart);
         const keys = (chart.series || []).map((series, index) => key(series.name, shapes[index] || "rect", pgperf.tinted(series)));
         if ((chart.whiskers || []).some(Boolean)) {
-            keys.push(key(list.dataset.interval, "whisker"));
+            keys.push(key(chart.interval_title || list.dataset.interval, "whisker"));
         }
         list.replaceChildren(...keys);
         list.hidden = !keys.length;

@@ -323,7 +323,7 @@ LAYERS: dict[str, Layer] = {
         ),
         Layer(
             name="psycopg_async",
-            title="psycopg 3, async",
+            title="psycopg 3 (async)",
             program=f"{_PROGRAMS}.psycopg_async_client",
             has_workers=True,
             modules=("psycopg",),
@@ -389,13 +389,13 @@ LAYERS: dict[str, Layer] = {
         ),
         Layer(
             name="django_orm_async",
-            title="Django ORM, async",
+            title="Django ORM (async)",
             program=f"{_PROGRAMS}.django_async_client",
             connection_reason=_ASYNC_STAYS,
             has_workers=True,
             is_async=True,
             note=gettext_noop(
-                "Django ORM, async: Django runs the queries of its asynchronous methods in one thread, with one"
+                "Django ORM (async): Django runs the queries of its asynchronous methods in one thread, with one"
                 " connection. The tasks of a process do not overlap; each waits until the others' queries have ended."
             ),
             modules=DJANGO_DRIVERS,

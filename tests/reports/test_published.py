@@ -97,7 +97,7 @@ def test_another_configuration_or_benchmark_has_no_overlay(drivers: Run, field: 
 def test_layers_of_one_colour_have_different_tints(drivers: Run) -> None:
     simple, _prepared = settings = suite.settings(read(drivers))
     tints = {series["name"]: series["tint"] for series in suite.bars(simple, settings)["series"]}
-    assert (tints["psycopg2"], tints["psycopg 3"], tints["psycopg 3, async"]) == (0, 0, 1)
+    assert (tints["psycopg2"], tints["psycopg 3"], tints["psycopg 3 (async)"]) == (0, 0, 1)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
+from django.forms.fields import InvalidJSONInput
 from django.utils.functional import lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -26,6 +27,7 @@ from pgperf.db.restriction import UNTICKED_WITH_GROUPS
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.reports.preview import missing_layers
 from pgperf.reports.run_json import live_workers
+from pgperf.transfer.table import check_storable
 
 _NONE: Mapping[str, str] = {}
 _RESTRICTED_MEANWHILE = _(
@@ -109,6 +111,24 @@ class JSONField(forms.JSONField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{**kwargs, "decoder": _Decoder})
+
+    def to_python(self, value: Any) -> Any:
+        """Raises ValidationError for JSON that a database cannot store, as an import does."""
+        found = super().to_python(value)
+        try:
+            check_storable(found)
+        except ValueError as error:
+            raise ValidationError(gettext("This value %s.") % error) from None
+        return found
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """What was typed, where a page could not show what it means."""
+        found = super().bound_data(data, initial)
+        try:
+            check_storable(found)
+        except ValueError:
+            return InvalidJSONInput(data)
+        return found
 
 
 def _clients_help() -> str:

@@ -101,6 +101,17 @@ def test_unreadable_json_shows_an_error(admin_client: Client, field: str, typed:
     assert typed in response.content.decode().replace("&quot;", '"')  # nothing that was typed is lost
 
 
+@pytest.mark.parametrize("field", ["args", "other_args", "lookup"])
+@pytest.mark.parametrize(
+    "typed", ["Infinity", "NaN", '{"a": [-Infinity]}', "[1e999]", r'["\u0000"]', r'{"\ud800": 1}']
+)
+def test_json_that_a_database_cannot_store_shows_an_error(
+    admin_client: Client, field: str, typed: str
+) -> None:
+    found = errors(admin_client.post(ADD, data(sql="SELECT 1", **{field: typed})))
+    assert found[field].startswith("This value contains a ")
+
+
 @pytest.mark.parametrize("field", ["select_related", "prefetch_related", "ordering", "values"])
 def test_a_null_character_shows_an_error(admin_client: Client, field: str) -> None:
     response = admin_client.post(ADD, data(model="books.Book", **{field: "a\x00b"}))

@@ -331,8 +331,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
 
     def _result(self, request: HttpRequest, run: Run) -> Result:
         """The run's answer sets it against the run before, if the user may see that one."""
-        before = previous(self.get_queryset(request), run)
-        return result(run, before, is_first=before is None)
+        return result(run, previous(self.get_queryset(request), run))
 
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))

@@ -268,8 +268,6 @@ def _orm_part(ladder: Ladder, step: Step, among: Sequence[Ladder]) -> str:
 
 def _since(rows: RunRows) -> Iterator[Point]:
     """What the answer is about, set against the run before; nothing of a suite."""
-    if rows.is_first and not rows.is_suite:
-        yield Point(_("Against the run before"), (_("Not known: there is no earlier run like it."),))
     if rows.before is None or rows.is_suite:
         return
     changes = earlier_run.found(rows.before, rows.run)
@@ -371,16 +369,16 @@ def _next(rows: RunRows) -> Iterator[Point]:
     shown = verdicts.last_of_routes(rows.variants)
     told = {row.pk: shown_step(row, rows.variants) for row in shown}
     groups = _grouped((told[row.pk].advice, row) for row in shown if told[row.pk].advice)
-    sentences = []
+    sentences, lines = [], []
     for advice, own in groups.items():
         saving = told[own[0].pk].saving
-        of = _("(Figures of %s.)") % own[0].route if saving and len(own) > 1 else ""
-        sentences.append(_of_routes(" ".join(filter(None, (advice, saving, of))), own, shown))
+        sentences.append(_of_routes(" ".join(filter(None, (advice, saving))), own, shown))
+        lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
     distances = (_of_routes(text, [row], shown) for row in shown for text in told[row.pk].distances)
     sentences += islice(distances, _MOST_DISTANCES)
     if sentences:
         names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
-        yield Point(question, tuple(sentences), anchor="verdicts", benchmarks=tuple(names))
+        yield Point(question, tuple(sentences), tuple(lines), anchor="verdicts", benchmarks=tuple(names))
 
 
 def _grouped(pairs: Iterable[tuple[str, VariantResult]]) -> dict[str, list[VariantResult]]:

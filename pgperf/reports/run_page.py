@@ -143,11 +143,11 @@ class Result:
         return next((section.part for section in self.sections if section.name == name), None)
 
 
-def result(run: Run, before: Run | None = None, *, is_first: bool = False) -> Result:
+def result(run: Run, before: Run | None = None) -> Result:
     """A finished run's charts and tables, in two queries. A third one sets it against the
-    run `before`. `is_first`: somebody looked for one, and there is none.
+    run `before`.
     """
-    rows = read(run, before, is_first=is_first)
+    rows = read(run, before)
     return Result(
         topics=list(_topics(rows)),
         skipped=reasons(rows.skipped),

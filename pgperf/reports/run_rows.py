@@ -18,14 +18,13 @@ from pgperf.models import ComparisonResult, Run, VariantResult
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one; `is_first`: somebody looked for one, and there is none.
+    without one.
     """
 
     run: Run
     variants: Sequence[VariantResult]
     comparisons: Sequence[ComparisonResult]
     before: Run | None = None
-    is_first: bool = False
 
     @cached_property
     def ladders(self) -> list[Ladder]:
@@ -95,7 +94,7 @@ class RunRows:
         return Timeline.from_json(self.run.summary.get("timeline"))
 
 
-def read(run: Run, before: Run | None = None, *, is_first: bool = False) -> RunRows:
+def read(run: Run, before: Run | None = None) -> RunRows:
     """In two queries."""
     variants = list(run.variants.all())
     for each in variants:
@@ -104,7 +103,7 @@ def read(run: Run, before: Run | None = None, *, is_first: bool = False) -> RunR
     comparisons = list(run.comparisons.all())
     for row in comparisons:
         row.variant, row.baseline = by_id[row.variant_id], by_id[row.baseline_id]
-    return RunRows(run, variants, comparisons, before, is_first)
+    return RunRows(run, variants, comparisons, before)
 
 
 _Key = tuple[str, str, str, str, str, int, str, float | None, int, int]

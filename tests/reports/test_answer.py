@@ -288,9 +288,8 @@ def test_a_quick_run_says_so(run: Run) -> None:
 
 def test_a_saving_that_differs_by_route_names_its_own(run: Run) -> None:
     point = told(run)["What to do next"]
-    assert point.sentences == (
-        "Use Django cursor instead. In this run that saved 125 of 215 µs. (Figures of socket.)",
-    )
+    assert point.sentences == ("Use Django cursor instead. In this run that saved 125 of 215 µs.",)
+    assert [line.text for line in point.lines] == ["The saving is that of socket."]
 
 
 def far_away() -> Run:

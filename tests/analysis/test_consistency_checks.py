@@ -129,6 +129,14 @@ def test_a_client_works_before_and_after_each_slice(busy: float, holds: bool) ->
     assert accounted(busy / 2, seconds=0.02)["clients"].holds is holds
 
 
+def test_a_prediction_stands_alone_where_the_account_lacks_the_clients() -> None:
+    given = row(200.0, client=20.0, clients=4, share={"clients": None, "server": 0.1, "pooler": 0.0})
+    given["cpu_account"]["elapsed_s"] = 1.0
+    own = piece(200.0, 0, 19_950, lead_in_ops=50, elapsed_ns=1_000_000_000)
+    found = laws([replace(block(4), slices=(own,))], given)["clients"]
+    assert found == UtilisationLaw(pytest.approx(0.4), None, None)
+
+
 def test_a_role_with_one_account_only_is_not_checked() -> None:
     found = accounted(0.2)
     for role, busy in {"pooler": 0.0, "server": 0.2}.items():

@@ -14,21 +14,30 @@ def time_parts(
 
     One process at a time serves an operation in a closed loop, so CPU times and run-queue times add
     up, and the rest is waiting: for the network, for waking up, for locks, disks or the pool. Where
-    a part is not known, the rest holds it too and is `unseen` instead of `waiting`. Where the parts
-    overlap, the rest is 0.
+    the CPU time or the run queue of a role is not known, the rest holds it too and is `unseen`
+    instead of `waiting`. Where the parts overlap, the rest is 0.
     """
     cpu = {role: cpu_us[role] for role in ROLES}
-    known = {**cpu, "run_queue": _sum(*(_wait(used, wait_us.get(role)) for role, used in cpu.items()))}
+    known = {**cpu, "run_queue": queue_us(cpu, wait_us)}
     rest = _rest(us_per_op, known)
     waited = None if rest is None or interpreter_us is None else min(rest, interpreter_us)
     rest = None if rest is None else rest - (waited or 0.0)
-    whole = None not in known.values()
+    whole = None not in cpu.values() and None not in _queues(cpu, wait_us)
     return {
         **known,
         "interpreter": waited,
         "waiting": rest if whole else None,
         "unseen": None if whole else rest,
     }
+
+
+def queue_us(cpu_us: Known, wait_us: Known) -> float | None:
+    """Time in run queues of the roles that take part, where it is known; None where it is known of
+    none of them.
+    """
+    waits = _queues(cpu_us, wait_us)
+    known = [us for us in waits if us is not None]
+    return sum(known) if known or not waits else None
 
 
 def process_busy(ops_per_s: float | None, client_us: float | None, clients: int) -> float | None:
@@ -54,17 +63,12 @@ def interpreter_us(busy: float | None, held_us: float | None, workers: int) -> f
     return held_us * (ahead if busy >= 1 else min(ahead, busy / (1 - busy)))
 
 
-def _wait(used: float | None, wait: float | None) -> float | None:
+def _queues(cpu_us: Known, wait_us: Known) -> list[float | None]:
     """A role that does not take part, as a pooler on a direct route, waits for nothing."""
-    return 0.0 if wait is None and used == 0 else wait
+    return [wait_us.get(role) for role, used in cpu_us.items() if used != 0]
 
 
 def _rest(us_per_op: float | None, known: Known) -> float | None:
     if us_per_op is None or known["client"] is None:
         return None
     return max(0.0, us_per_op - sum(us for us in known.values() if us is not None))
-
-
-def _sum(*values: float | None) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None

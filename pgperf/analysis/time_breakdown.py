@@ -12,6 +12,7 @@ from typing import Self
 
 from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.diagnostics import Diagnostics
+from pgperf.analysis.scheduler_states import queue_us
 from pgperf.analysis.variant_summary import VariantSummary
 
 WAITS = ("interpreter", "pool_queue", "server_lock", "server_io", "server_wait", "latency")
@@ -83,7 +84,8 @@ class TimeBreakdown:
 
     @property
     def run_queue(self) -> float | None:
-        return _whole(self.queue)
+        """Of the roles where it is known; `unseen` holds the others'."""
+        return queue_us(self.cpu, self.queue)
 
     def parts(self) -> dict[str, float | None]:
         """All parts by name, those that are not known too."""

@@ -43,7 +43,12 @@ def test_what_is_left_may_be_a_part_that_is_not_seen(lacking: str) -> None:
 
 def test_an_unknown_wait_is_not_taken_for_none() -> None:
     parts = spent(100.0, CPU, {"client": 3.0, "pooler": 1.0})
-    assert (parts["run_queue"], parts["waiting"], parts["unseen"]) == (None, None, 16.0)
+    assert (parts["run_queue"], parts["waiting"], parts["unseen"]) == (4.0, None, 12.0)
+
+
+def test_a_queue_that_is_known_of_no_role_is_not_zero() -> None:
+    parts = spent(100.0, CPU | {"pooler": 0.0}, {})
+    assert (parts["run_queue"], parts["unseen"]) == (None, 30.0)
 
 
 def test_parts_that_overlap_leave_nothing() -> None:

@@ -17,7 +17,7 @@ from pgperf.models import BlockResult, Database, Run, Target
 from pgperf.runs import broker, state
 from soak import small_runs
 from soak.browser import Answer, Browser
-from soak.site import Site, await_true
+from soak.site import NotReached, Site, await_state, await_true
 from soak.small_runs import await_end, blocks_of, fresh, is_over
 
 DELIVERIES = 5
@@ -74,7 +74,10 @@ class Performer:
 
     def perform_kind(self, case: dict[str, Any], kind: "Kind") -> dict[str, Any]:
         """Repeat one kind of fault, then require that nothing is left and the next run is done."""
-        result = kind(self, case["count"], random.Random(f"{case['seed']}/{case['kind']}"))
+        try:
+            result = kind(self, case["count"], random.Random(f"{case['seed']}/{case['kind']}"))
+        except NotReached as error:
+            result = FaultResult("nothing", [str(error)])
         orphans, backends = small_runs.leftovers(self.site)
         result.require(not orphans and not backends, f"left over: {orphans} clients, {backends} backends")
         following = self.ask()
@@ -175,7 +178,7 @@ def junk_on_the_queue(on: Performer, count: int, draw: random.Random) -> FaultRe
     result = FaultResult("from the end of one run to the end of the next")
     for number in range(count):
         item, running = JUNK[number % len(JUNK)], on.ask(blocks=3, slice_ms=500)
-        await_true(lambda: _is_running(running), 20.0)  # noqa: B023
+        await_state("the first run is running", lambda: _is_running(running), 20.0)  # noqa: B023
         _redis(on).rpush("pgperf", item)  # the next item to be read
         queued = on.ask()
         await_end(running, _END_WITHIN_S)
@@ -308,7 +311,7 @@ def cancel_claimed(on: Performer, count: int, draw: random.Random) -> FaultResul
     def prepare() -> Iterator[Run]:
         run = on.ask(blocks=20)
         with _locked(Database._meta.db_table, Target._meta.db_table):
-            await_true(lambda: fresh(run).status == Run.Status.RUNNING, 20.0, 0.01)
+            await_state("a worker has claimed the run", lambda: _is_running(run), 20.0, 0.01)
             time.sleep(draw.uniform(0, 0.2))
         yield run
 
@@ -331,9 +334,10 @@ def cancel_storing(on: Performer, count: int, draw: random.Random) -> FaultResul
     """A lock delays the storing of a block, and the storing transaction locks the run's row."""
 
     def prepare() -> Iterator[Run]:
+        # Not within the lock's transaction, which would send it at its end; longer than a poll takes.
+        run = on.ask(blocks=20, slice_ms=1000, nominal_us={"fake": 1000.0})
         with _locked(_BLOCKS):
-            run = on.ask(blocks=20)
-            await_true(lambda: _is_running(run) and _has_waiters(_BLOCKS), 30.0, 0.01)
+            await_state("a worker stores a block", lambda: _is_stored(run), 30.0, 0.01)
             cancel = threading.Thread(target=on.browser.cancel, args=(run.pk,))
             cancel.start()
             time.sleep(draw.uniform(0.1, 0.5))
@@ -350,7 +354,7 @@ def cancel_in_a_diagnostic_slice(on: Performer, count: int, draw: random.Random)
     def prepare() -> Iterator[Run]:
         run = on.ask(layers=("libpq",), diagnostic_ms=10_000)
         asked.append(run)
-        await_true(lambda: _is_diagnosing(run), 30.0, 0.01)
+        await_state("a diagnostic slice", lambda: _is_diagnosing(run), 30.0, 0.01)
         time.sleep(draw.uniform(0, 2))
         yield run
 
@@ -401,7 +405,7 @@ def cancel_cancelled(on: Performer, count: int, draw: random.Random) -> FaultRes
 def _hanging(on: Performer, draw: random.Random, **changed: Any) -> Callable[[], Iterator[Run]]:
     def prepare() -> Iterator[Run]:
         run = on.ask(**changed)
-        await_true(lambda: bool(on.site.clients()), 20.0)
+        await_state("the run has clients", lambda: bool(on.site.clients()), 20.0)
         time.sleep(1.0 + draw.uniform(0, 2))
         yield run
 
@@ -502,8 +506,12 @@ def _locked(*tables: str) -> Iterator[None]:
 
 
 def _is_running(run: Run) -> bool:
-    """True once a worker has claimed the run: others wait for the same lock, such as a page."""
     return bool(fresh(run).status == Run.Status.RUNNING)
+
+
+def _is_stored(run: Run) -> bool:
+    """Does a block of the run wait for the lock? A page waits too, before the run is claimed."""
+    return _is_running(run) and _has_waiters(_BLOCKS)
 
 
 def _has_waiters(table: str) -> bool:

@@ -22,7 +22,7 @@ from example.stack.postgres import READER, ROLE
 from pgperf.models import Database, Run, Target
 from soak import fault_cases, small_runs
 from soak.fault_cases import FaultResult
-from soak.site import Site, await_true
+from soak.site import Site, await_state, await_true
 from soak.small_runs import await_end, blocks_of, fresh
 
 SUSPENDED_S = 75.0
@@ -105,7 +105,7 @@ def _long_run(on: fault_cases.Performer, seconds: float) -> Run:
     cap of a slice, so that a fast machine ends the run early.
     """
     run = on.ask(blocks=max(2, math.ceil(seconds / 5)), slice_ms=2500, nominal_us={"fake": 1000.0})
-    await_true(lambda: fresh(run).progress > 0, 30.0)
+    await_state("the run measures", lambda: fresh(run).progress > 0, 30.0)
     return run
 
 
@@ -206,11 +206,11 @@ def disk_full(on: fault_cases.Performer, count: int, draw: random.Random) -> Fau
     with _small_disk(on.site) as disk:
         for _ in range(count):
             run = on.ask(blocks=60, slice_ms=500, layers=("libpq",))
-            await_true(partial(_has_blocks, run, 3), 60.0)
+            await_state("three blocks are stored", partial(_has_blocks, run, 3), 60.0)
             before = blocks_of(run)
             with _filled(disk):
                 _require_pages(on, result, [(run, "running")], 1)
-                await_true(partial(_is_shown_as_ended, run), 90.0)
+                await_state("the run has ended", partial(_is_shown_as_ended, run), 90.0)
                 _require_pages(on, result, [(run, small_runs.shown(run)["status"])], 10)
             begin = time.monotonic()
             await_true(partial(_is_stored_as_ended, run), 30.0)

@@ -179,6 +179,18 @@ def await_true(holds: Callable[[], bool], seconds: float, every_s: float = 0.05)
     return time.monotonic() - begin
 
 
+class NotReached(AssertionError):
+    """A case cannot begin: what it disturbs did not happen."""
+
+
+def await_state(state: str, holds: Callable[[], bool], seconds: float, every_s: float = 0.05) -> None:
+    """Poll until `holds()` is true. Raises NotReached, so that no case counts whose fault came in
+    another state than the one it is about.
+    """
+    if await_true(holds, seconds, every_s) < 0:
+        raise NotReached(f"not within {seconds:g} s: {state}")
+
+
 def _children(pid: int) -> list[psutil.Process]:
     try:
         return psutil.Process(pid).children()

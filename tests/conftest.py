@@ -15,10 +15,19 @@ from example.stack import web
 from example.stack.part import Part
 from pgperf.core.records import Route
 from pgperf.install.c_client import build
+from pgperf.workloads import discovery
 
 # Property tests draw the same examples every time, and a busy machine fails none of them.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def site_modules() -> None:
+    """Import the site's workloads and hooks before a test replaces a registry, which would take them
+    along: they are imported once.
+    """
+    discovery.discover()
 
 
 @pytest.fixture(scope="session")

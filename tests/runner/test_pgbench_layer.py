@@ -94,7 +94,7 @@ def test_the_time_of_pgbench_is_not_that_of_other_processes(
     what = definition(workloads=(READ,), layers=("pgbench",), routes=("tcp",), cold_blocks=0)
     for each in run(routes, what):
         client_ns = sum(piece.client_ns or 0 for piece in each.slices)
-        assert each.cpu_account["ours_ns"] >= client_ns > 50_000_000
+        assert each.cpu_account["ours_ns"] >= client_ns > 0
         assert each.cpu_account["others_ns"] < client_ns / 2
 
 

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
+from pgperf.runner.cpu.script_names import full_name
+
 OTHER = "other"
 #: How many of the busiest other processes are shown, if they used at least 1 % of a CPU.
 _OTHERS_SHOWN = 5
@@ -63,13 +65,14 @@ class TopSnapshot:
         return cls(moment_s, host, load, {process.pid: process for process in _processes(role_of, proc)})
 
 
-def between(before: TopSnapshot, after: TopSnapshot) -> dict[str, Any]:
+def between(before: TopSnapshot, after: TopSnapshot, proc: Path = _PROC) -> dict[str, Any]:
     """From one snapshot to the next: `seconds`, `host` (percentages, and loads at the end),
     `processes`.
 
     A process's `cpu_percent` is of one CPU; its `rss_bytes` and `cpu_s` (since it started) are
     those of the end. A process that started or ended in between has no row. Roles come in the order
-    in which they were named, `other` last.
+    in which they were named, `other` last. An interpreter among the others has the name of its
+    script too.
     """
     seconds = after.moment_s - before.moment_s
     rows = [
@@ -80,7 +83,7 @@ def between(before: TopSnapshot, after: TopSnapshot) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "host": percent(before.host, after.host) | loads_line(after.load),
-        "processes": [row for row in rows if row["role"] != OTHER] + _busiest(rows),
+        "processes": [row for row in rows if row["role"] != OTHER] + _named(_busiest(rows), proc),
     }
 
 
@@ -118,6 +121,10 @@ def _busiest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     others = [row for row in rows if row["role"] == OTHER]
     seen = [row for row in others if (row["cpu_percent"] or 0) >= _OTHERS_LEAST_PERCENT]
     return sorted(seen, key=lambda row: -row["cpu_percent"])[:_OTHERS_SHOWN]
+
+
+def _named(rows: Sequence[dict[str, Any]], proc: Path) -> list[dict[str, Any]]:
+    return [{**row, "name": full_name(row["pid"], row["name"], proc)} for row in rows]
 
 
 def percent(before: tuple[int, ...] | None, after: tuple[int, ...] | None) -> dict[str, float | None]:

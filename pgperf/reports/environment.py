@@ -1,12 +1,14 @@
 """What was measured on, and where the run's own time went, as tables."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
-from django.template.defaultfilters import filesizeformat
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from pgperf.core.records import CAPTURES, PAGE_PARTS, STATEMENT_TIMES
+from pgperf.reports.fact_names import fact_parts, fact_text
 from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
 
 #: Keys of the environment that have tables of their own.
@@ -39,21 +41,14 @@ def timings_table(timings: dict[str, float]) -> Table:
 
 
 def environment_tables(environment: dict[str, Any]) -> list[Table]:
-    """What was measured on: one table per part, nested parts flattened to dotted names."""
-    environment = {key: value for key, value in environment.items() if key not in _SHOWN_ELSEWHERE}
-    plain = {key: value for key, value in environment.items() if not isinstance(value, dict)}
-    parts = {_("General"): plain} | {_title(k): v for k, v in environment.items() if isinstance(v, dict)}
+    """What was measured on: one table per part."""
+    shown = {key: value for key, value in environment.items() if key not in _SHOWN_ELSEWHERE}
+    parts: dict[str, list[tuple[Cell, ...]]] = {_("General"): []}
+    for path, text in _flat(shown):
+        part, name = _part_and_name(path)
+        parts.setdefault(part, []).append((words(name), words(text)))
     columns = text_column(_("What")), text_column(_("value"))
-    return [
-        Table(
-            title,
-            columns,
-            [(words(key), words(text)) for key, text in _flat(part)],
-            "environment",
-        )
-        for title, part in parts.items()
-        if part
-    ]
+    return [Table(title, columns, rows, "environment") for title, rows in parts.items() if rows]
 
 
 def nameless(environment: dict[str, Any]) -> dict[str, Any]:
@@ -95,22 +90,18 @@ def environment_line(environment: dict[str, Any]) -> str:
     return " · ".join(f"{name} {value}".strip() for name, value in facts if value)
 
 
-def _title(key: str) -> str:
-    return key.replace("_", " ").capitalize()
+def _part_and_name(path: str) -> tuple[str, str]:
+    first, *names = fact_parts(path)
+    return (capfirst(first), " · ".join(names)) if names else (_("General"), first)
 
 
-def _flat(part: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
+def _flat(part: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The path of each fact and its value, as text."""
     for key, value in part.items():
         if isinstance(value, dict):
-            rows += _flat(value, f"{prefix}{key}.")
+            yield from _flat(value, f"{prefix}{key}.")
         else:
-            rows.append((f"{prefix}{key}", _size(value) if key.endswith("_bytes") else _plain(value)))
-    return rows
-
-
-def _size(value: Any) -> str:
-    return str(filesizeformat(value)) if isinstance(value, int) else _plain(value)
+            yield f"{prefix}{key}", fact_text(key, _plain(value))
 
 
 def _plain(value: Any) -> str:

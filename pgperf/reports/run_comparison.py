@@ -19,6 +19,7 @@ from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.fact_names import difference_cells
 from pgperf.reports.labels import colour, layer_title, variant_lines, variant_title
 from pgperf.reports.run_json import TERMINAL
 from pgperf.reports.table import (
@@ -128,10 +129,7 @@ class RunComparison:
     @property
     def warnings(self) -> Table | None:
         """Other differences between the runs, which may explain different figures."""
-        rows = [
-            (words(found.what), words(found.before or "–"), words(found.after or "–"))
-            for found in (*self.definition, *self.environment)
-        ]
+        rows = [difference_cells(found) for found in (*self.definition, *self.environment)]
         columns = tuple(map(text_column, (_("What"), str(self.before), str(self.after))))
         return Table(_("Other differences"), columns, rows, "environment") if rows else None
 
@@ -158,7 +156,7 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
             raise NothingToCompare(f"run {run.pk}: it has not ended yet; compare it when it has")
     found = changes(earlier.levels, later.levels)
     if not found:
-        raise NothingToCompare(f"runs {before.pk} and {after.pk}: no variant was measured in both")
+        raise NothingToCompare(_nothing_in_common(earlier, later))
     ours, theirs = identified(earlier.levels, later.levels)
     return RunComparison(
         before,
@@ -171,6 +169,15 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         [level.variant.label for name, level in theirs.items() if name not in ours],
         [text for text in map(disturbance, (earlier, later)) if text],
     )
+
+
+def _nothing_in_common(*sides: ComparedRun) -> str:
+    """That no variant is in both runs, with one of each to see why."""
+    ids = " and ".join(str(side.run.pk) for side in sides)
+    measured = [
+        f"run {side.run.pk} has {variant_title(side.levels[0].variant)}" for side in sides if side.levels
+    ]
+    return "; ".join([f"runs {ids}: no variant was measured in both", *measured])
 
 
 def disturbance(side: ComparedRun) -> str:

@@ -20,6 +20,7 @@ from pgperf.reports import number_format
 from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.fact_names import fact_name, fact_text
 from pgperf.reports.labels import layer_title, variant_title
 from pgperf.reports.run_comparison import MEASURES, RunComparison, compare, measure_title
 from pgperf.reports.table import Cell, Column, Table, number, percent, ratio, text_column, time_column, words
@@ -131,17 +132,16 @@ class SeveralRuns:
     @property
     def notes(self) -> list[str]:
         """How to read the tables."""
-        return [
-            _(
-                "A ratio above 1 means that the run takes longer than the baseline. Times relative to a layer"
-                " of the same run were paired within that run, so what slows the whole machine cancels; the"
-                " time per operation includes it."
-            ),
-            _(
-                "Each run is compared with the baseline alone, so the more runs there are, the more"
-                " comparisons differ by chance."
-            ),
-        ]
+        ratio_note = _(
+            "A ratio above 1 means that the run takes longer than the baseline. Times relative to a layer"
+            " of the same run were paired within that run, so what slows the whole machine cancels; the"
+            " time per operation includes it."
+        )
+        chance_note = _(
+            "Each run is compared with the baseline alone, so the more runs there are, the more"
+            " comparisons differ by chance."
+        )
+        return [ratio_note, *([chance_note] if len(self.comparisons) > 1 else [])]
 
     @cached_property
     def _levels(self) -> list[dict[str, Level]]:
@@ -257,7 +257,10 @@ def _difference_table(found: SeveralRuns) -> Table | None:
         for each in _all_differences(comparison):
             texts.setdefault(each.what, {0: each.before})[at] = each.after
     rows = [
-        (words(what), *(words(by_run.get(at, by_run[0]) or "–") for at in range(len(found.comparisons) + 1)))
+        (
+            words(fact_name(what)),
+            *(words(fact_text(what, by_run.get(at, by_run[0]))) for at in range(len(found.comparisons) + 1)),
+        )
         for what, by_run in texts.items()
     ]
     runs = [found.baseline.run, *(comparison.after for comparison in found.comparisons)]

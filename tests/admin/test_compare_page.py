@@ -99,6 +99,13 @@ def test_an_impossible_comparison_shows_an_error(admin_page: Client, run: Run) -
     assert "no variant was measured in both" in text(admin_page, factories.make_run(Run.Status.FAILED), run)
 
 
+def test_runs_without_a_common_variant_say_what_each_measured(admin_page: Client, run: Run) -> None:
+    other = factories.make_results(factories.make_run(), routes=("elsewhere",))
+    shown = text(admin_page, run, other)
+    assert f"run {run.pk} has libpq (C) · socket" in shown
+    assert f"run {other.pk} has libpq (C) · elsewhere" in shown
+
+
 @pytest.mark.parametrize("other", [4711, "x", "-1", "9" * 30, "1%00", "１"])
 def test_an_unknown_run_gives_404(admin_page: Client, run: Run, other: object) -> None:
     assert admin_page.get(page(run, other)).status_code == 404

@@ -61,9 +61,9 @@ def test_differences_have_a_column_for_each_run(admin_page: Client, runs: list[R
     runs[2].environment = {**runs[2].environment, "python": "3.13.0"}
     runs[2].save()
     shown = text(admin_page, *runs)
-    row = shown[shown.index('<th scope="row">python</th>') :]
+    row = shown[shown.index('<th scope="row">Python</th>') :]
     cells = "".join(f'<td class="words">{version}</td>' for version in ("3.11.2", "3.11.2", "3.13.0"))
-    assert row.startswith(f'<th scope="row">python</th>{cells}')
+    assert row.startswith(f'<th scope="row">Python</th>{cells}')
 
 
 def test_what_cannot_be_compared_is_said_with_the_reason(admin_page: Client, runs: list[Run]) -> None:

@@ -36,7 +36,7 @@ def test_dots_show_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) ->
     for number, table in enumerate(page.locator("table.comparisons").all(), 1):
         shown = table.locator("tbody tr td:nth-child(5)")
         values = shown.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
-        assert chart(page, f"chart-compare-{number}")["data"] == [values]
+        assert chart(page, f"chart-compare-{runs[1].pk}-{number}")["data"] == [values]
 
 
 def test_a_line_marks_the_ratio_of_one(page: Page, runs: tuple[Run, Run]) -> None:
@@ -60,7 +60,7 @@ def test_no_content_is_cut_off(page: Page, runs: tuple[Run, Run]) -> None:
         page.reload()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, words
         for number in (1, 2):
-            area = chart(page, f"chart-compare-{number}")["area"]
+            area = chart(page, f"chart-compare-{runs[1].pk}-{number}")["area"]
             assert area["right"] - area["left"] > 100, (words, number)
 
 

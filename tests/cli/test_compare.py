@@ -110,7 +110,7 @@ def test_what_else_differs_is_said_first() -> None:
     text = compare(before.pk, after.pk)
     lines = [re.split(" {2,}", line) for line in text.splitlines()]
     assert ["routes", "socket, tcp, pgbouncer", "tcp"] in lines
-    assert ["packages.Django", "5.2.19", "6.0"] in lines
+    assert ["packages · Django", "5.2.19", "6.0"] in lines
     assert text.index("Other differences") < text.index("Django ORM")
 
 

@@ -16,15 +16,15 @@ def run(db: None) -> Run:
 def test_the_environment_is_flattened(run: Run) -> None:
     by_caption = {table.caption: texts(table) for table in environment.environment_tables(run.environment)}
     assert ["shared_buffers", "128MB"] in by_caption["Server"]
-    assert ["psycopg.driver_version", "3.3.9"] in by_caption["Layers"]
-    assert ["python", "3.11.2"] in by_caption["General"]
+    assert ["psycopg 3 · driver version", "3.3.9"] in by_caption["Layers"]
+    assert ["Python", "3.11.2"] in by_caption["General"]
 
 
 def test_numbers_are_as_long_as_they_say_something() -> None:
     (table,) = environment.environment_tables(
         {"memory": {"free_bytes": 23_035_392_000, "load": 0.86667453910}}
     )
-    assert texts(table) == [["free_bytes", "21.5\xa0GB"], ["load", "0.8667"]]
+    assert texts(table) == [["free", "21.5\xa0GB"], ["load", "0.8667"]]
 
 
 def test_timings_leave_out_what_was_not_measured() -> None:

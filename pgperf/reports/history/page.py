@@ -7,8 +7,10 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from pgperf.analysis.definition_diff import Difference
 from pgperf.models import ChangePoint, Run
 from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.fact_names import difference_cells
 from pgperf.reports.history import History
 from pgperf.reports.labels import colour
 from pgperf.reports.table import (
@@ -111,7 +113,7 @@ def environment_table(history: History) -> Table | None:
     """What differs from the run before, the newest run first."""
     columns = tuple(map(text_column, (_("Run"), _("What"), _("before"), _("after"))))
     rows = [
-        (words(_run_title(run)), words(each.what), words(each.before or "–"), words(each.after or "–"))
+        (words(_run_title(run)), *difference_cells(each))
         for run in reversed(history.runs)
         for each in history.environment_changes.get(run.pk, ())
     ]
@@ -155,12 +157,15 @@ def _happened(history: History, step: Step, run: Run) -> list[str]:
     found = [_("much disturbed")] if history.is_disturbed(run.pk, step) else []
     found += [_short(each) for each in history.changes_of(step) if each.run_id == run.pk]
     differences = history.environment_changes.get(run.pk, [])
-    found += [
-        f"{each.what}: {each.before or '–'} → {each.after or '–'}" for each in differences[:_MOST_DIFFERENCES]
-    ]
+    found += [_difference(each) for each in differences[:_MOST_DIFFERENCES]]
     if (more := len(differences) - _MOST_DIFFERENCES) > 0:
         found.append(ngettext("%d more difference", "%d more differences", more) % more)
     return [*found, *filter(None, [_first_line(run.notes)])]
+
+
+def _difference(found: Difference) -> str:
+    what, before, after = (cell.text for cell in difference_cells(found))
+    return f"{what}: {before} → {after}"
 
 
 def _first_line(text: str) -> str:

@@ -234,18 +234,23 @@ def _orm_share(steps: Sequence[Step], *, is_disturbed: bool) -> str:
     ends = number_format.in_one_unit(**{end.__name__: end(s.step_us for s in steps) for end in (min, max)})
     us = ends["min"] if ends["min"] == ends["max"] else _("%(min)s to %(max)s") % ends
     said = {"us": us, "unit": ends["unit"], "share": share}
-    found = _("The ORM takes %(us)s %(unit)s, %(share)s of the time.") % said
+    if not all(map(_is_certain, steps)):
+        return " ".join(_unsure(said, is_disturbed=is_disturbed))
     if is_disturbed:
-        return (
-            _(
-                "The ORM takes at most %(us)s %(unit)s, %(share)s of the time: waiting for other processes is"
-                " part of it."
-            )
-            % said
+        text = _(
+            "The ORM takes at most %(us)s %(unit)s, %(share)s of the time: waiting for other processes is part"
+            " of it."
         )
-    if all(map(_is_certain, steps)):
-        return _("%s Raw SQL would save it.") % found
-    return _("%s The intervals are too wide to tell what raw SQL would save.") % found
+    else:
+        text = _("The ORM takes %(us)s %(unit)s, %(share)s of the time. Raw SQL would save it.")
+    return text % said
+
+
+def _unsure(said: dict[str, str], *, is_disturbed: bool) -> Iterator[str]:
+    yield _("The ORM seems to take %(us)s %(unit)s, %(share)s of the time.") % said
+    if is_disturbed:
+        yield _("Waiting for other processes is part of it.")
+    yield _("The intervals are too wide to tell what raw SQL would save.")
 
 
 def _is_certain(step: Step) -> bool:

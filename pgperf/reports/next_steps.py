@@ -1,7 +1,7 @@
 """What to try next after a verdict, as a sentence with the expected saving; what distance costs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -23,8 +23,8 @@ _LOGIN = ("authentication", "tls")
 class ShownStep:
     """The advice for a variant as people read it; each "" or empty where there is none.
 
-    `distances`: sentences on what delays of its route cost. `benchmarks`: names of those that
-    measure what is advised.
+    `distances`: sentences on what delays of its route cost. `benchmarks`: names of other benchmarks
+    than the run's that measure what is advised.
     """
 
     advice: str = ""
@@ -36,7 +36,10 @@ class ShownStep:
 def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
     """The advice for a variant among the rows of its run."""
     record = row.record
-    return _shown(record, next_step(record, [other.record for other in _alternatives(row, rows)]))
+    found = _shown(record, next_step(record, [other.record for other in _alternatives(row, rows)]))
+    return replace(
+        found, benchmarks=tuple(each for each in found.benchmarks if each != row.run.benchmark_name)
+    )
 
 
 def next_sentence(row: VariantResult, rows: Iterable[VariantResult]) -> str:
@@ -132,14 +135,14 @@ def _sentences() -> dict[str, str]:
         ),
         Advice.CLIENT_CODE: _(
             "Do less in the client: fetch fewer rows or columns, take dictionaries instead of objects, or a faster"
-            " driver (the benchmark layers-and-modes measures those that are installed)."
+            " driver."
         ),
         Advice.STATEMENT: _(
             "Look at the statement with EXPLAIN: its work in the server is the largest part of the time."
         ),
         Advice.PREPARE: _(
             "Look at the statement with EXPLAIN: its work in the server is the largest part of the time. Or send it"
-            " prepared, so that it is not planned each time (the benchmark layers-and-modes measures that)."
+            " prepared, so that it is not planned each time."
         ),
         Advice.ROUND_TRIPS: _(
             "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."

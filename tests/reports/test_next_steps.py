@@ -112,10 +112,14 @@ def test_each_advice_that_a_benchmark_can_confirm_names_one_that_exists() -> Non
     ]  # fmt: skip
 
 
-def test_a_benchmark_that_a_sentence_names_is_the_one_that_it_leads_to() -> None:
-    for advice, text in next_steps._sentences().items():
-        if "the benchmark" in text:
-            assert f"the benchmark {NextStep(advice).benchmark} measures" in text
+@pytest.mark.django_db
+def test_a_run_leads_to_another_benchmark_than_its_own() -> None:
+    run = factories.make_results(factories.make_run())
+    row = run.variants.get(layer="django_orm", route="tcp", control=0)
+    row.verdict = factories.stored_verdict()
+    assert next_steps.shown_step(row, [row]).benchmarks == ("layers-and-modes",)
+    row.run.benchmark_name = "layers-and-modes"
+    assert next_steps.shown_step(row, [row]).benchmarks == ()
 
 
 def test_the_figures_on_distance_can_be_divided_and_subtracted() -> None:

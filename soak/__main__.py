@@ -1,16 +1,20 @@
-"""Run the long checks in sequence: `python -m soak`.
+"""Run the long checks: `python -m soak`.
 
 With options: `make soak SOAK_ARGS='--only kills --seed 7'`.
 
 Each campaign is a separate program (`python -m soak.kills --help`). It prints a table and the
 command that replays a failed case. Its last line says whether the campaign holds; the exit code
-is 0 only then.
+is 0 only then. Campaigns that mostly wait run side by side, so each line begins with the name of
+its campaign.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,19 +46,50 @@ CAMPAIGNS = {
     ),
     "aa": Campaign("benchmarks.false_alarms", "comparisons of a variant with itself (A/A)"),
 }
+#: Stages, one after another, of tracks side by side, each of campaigns one after another. Those that
+#: measure are alone.
+STAGES = ((("kills", "faults", "outages", "fuzz-c"), ("load-hosts", "fuzz-python")), (("aa",),))
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a campaign ended, and how long it took, s."""
+
+    name: str
+    holds: bool
+    seconds: float
 
 
 def main() -> int:
     options = _options()
-    took, held = {}, {}
-    for name in options.only:
-        begin = time.monotonic()
-        held[name] = subprocess.run(_argv(name, options), cwd=ROOT, check=False).returncode == 0
-        took[name] = time.monotonic() - begin
+    results = [result for stage in STAGES for result in _stage(stage, options)]
     print(f"\n{'campaign':<12} {'minutes':>8}  holds   (seed {options.seed})")
-    for name, holds in held.items():
-        print(f"{name:<12} {took[name] / 60:>8.1f}  {'yes' if holds else 'NO'}")
-    return 0 if all(held.values()) else 1
+    for result in results:
+        print(f"{result.name:<12} {result.seconds / 60:>8.1f}  {'yes' if result.holds else 'NO'}")
+    return 0 if all(result.holds for result in results) else 1
+
+
+def _stage(tracks: Sequence[Sequence[str]], options: argparse.Namespace) -> Iterator[Result]:
+    chosen = [[name for name in track if name in options.only] for track in tracks]
+    with ThreadPoolExecutor(len(chosen)) as side_by_side:
+        for results in side_by_side.map(lambda names: [_run(name, options) for name in names], chosen):
+            yield from results
+
+
+def _run(name: str, options: argparse.Namespace) -> Result:
+    """Run a campaign to its end, and print what it prints."""
+    begin = time.monotonic()
+    with subprocess.Popen(
+        _argv(name, options),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as program:
+        for line in program.stdout or ():
+            print(f"{name:<12} {line}", end="", flush=True)
+    return Result(name, program.returncode == 0, time.monotonic() - begin)
 
 
 def _argv(name: str, options: argparse.Namespace) -> list[str]:

@@ -163,7 +163,7 @@ def _used_up() -> dict[str, str]:
 
 def _adds(rows: RunRows) -> Iterator[Point]:
     if rows.is_suite:
-        if told := suite.headlines(suite.settings(rows)):
+        if told := suite.headlines(suite_settings(rows)):
             lines = tuple(map(Note, told[1:]))
             yield Point(_("How the layers compare"), tuple(told[:1]), lines, anchor="suite")
     elif found := staircases.found(rows):
@@ -174,6 +174,22 @@ def _adds(rows: RunRows) -> Iterator[Point]:
         yield Point(_("Between the workloads"), tuple(told), anchor="comparisons")
     if told := comparisons.environment_headlines(rows.comparisons):
         yield Point(_("What the environment changes"), tuple(told), anchor="comparisons")
+
+
+def suite_settings(rows: RunRows) -> list[suite.Setting]:
+    """Those of a suite, with the one that the verdict is about first."""
+    judged = {row.pk for row in verdicts.last_of_routes(rows.variants)}
+    return sorted(suite.settings(rows), key=lambda each: judged.isdisjoint(row.pk for row in each.variants))
+
+
+def judged_column(rows: RunRows) -> suite.ColumnKey:
+    """The layer of the first of these settings that the verdict is about; its last one without a
+    verdict.
+    """
+    first = suite_settings(rows)[0]
+    judged = {row.pk for row in verdicts.last_of_routes(rows.variants)}
+    found = ((row.layer, row.workers) for row in first.variants if row.pk in judged)
+    return next(found, first.columns[-1])
 
 
 def _steps(found: Sequence[staircases.Staircase]) -> Iterator[Point]:

@@ -14,6 +14,7 @@ from pgperf.reports import answer
 from pgperf.reports.answer import Point
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
+from pgperf.reports.sections.answer import part
 from tests import factories, site_steps
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts, checks
@@ -228,6 +229,17 @@ def test_a_suite_has_the_means_of_its_layers() -> None:
     assert list(found) == ["What bounds it", "How the layers compare", "How sure", "What to do next"]
     assert "in all 7 workloads" in found["What bounds it"].sentences[0]
     assert "geometric mean" in found["How the layers compare"].sentences[0]
+
+
+def test_the_sentences_and_charts_of_a_suite_are_about_one_setting() -> None:
+    run = add_cpu_accounts(make_catalog_run("driver-suite"))
+    found = told(run)
+    variant, _colon, _verdict = found["What bounds it"].sentences[0].partition(":")
+    layer, _dot, setting = variant.partition(" · ")
+    assert found["How the layers compare"].sentences[0].startswith(f"{setting}: geometric mean")
+    means, spent = part(read(run))["figures"]
+    assert means.title.startswith(f"Time of each layer: {setting}, mean of ")
+    assert spent.title == f"Time by resource: {layer} · {setting}"
 
 
 def test_the_steps_of_a_site_are_named() -> None:

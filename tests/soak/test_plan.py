@@ -1,6 +1,7 @@
 """Campaigns: a seed determines the cases, and the checks detect each violated promise."""
 
 import os
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,40 @@ def test_the_table_has_a_line_for_each_victim() -> None:
 @pytest.mark.parametrize("campaign", campaigns.CAMPAIGNS.values(), ids=list(campaigns.CAMPAIGNS))
 def test_the_program_of_every_campaign_exists(campaign: campaigns.Campaign) -> None:
     assert Path(campaigns.ROOT, *campaign.program.split(".")).with_suffix(".py").exists()
+
+
+def test_every_campaign_has_one_place() -> None:
+    planned = [name for stage in campaigns.STAGES for track in stage for name in track]
+    assert sorted(planned) == sorted(campaigns.CAMPAIGNS)
+
+
+def test_tracks_run_side_by_side_and_stages_after_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The two of the first stage wait for each other; the last one finds what both left."""
+    os.mkfifo(tmp_path / "fifo")
+    programs = {
+        "kills": "open('fifo', 'w').close(); print('told'); open('kills', 'w')",
+        "faults": "open('fifo').close(); print('heard'); open('faults', 'w')",
+        "aa": "open('kills'), open('faults'); raise SystemExit('does not hold')",
+    }
+    monkeypatch.setattr(campaigns, "STAGES", ((("kills",), ("faults", "outages")), (("aa",),)))
+    monkeypatch.setattr(campaigns, "ROOT", tmp_path)
+    monkeypatch.setattr(campaigns, "_argv", lambda name, _options: [sys.executable, "-c", programs[name]])
+    monkeypatch.setattr(sys, "argv", ["soak", f"--only={','.join(programs)}"])
+    assert campaigns.main() == 1
+    lines = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert ["kills", "told"] in lines
+    assert ["faults", "heard"] in lines
+    assert ["aa", "does", "not", "hold"] in lines
+    assert [(name, holds) for name, _minutes, holds in lines[-3:]] == [
+        ("kills", "yes"), ("faults", "yes"), ("aa", "NO"),
+    ]  # fmt: skip
+
+
+def test_a_run_that_could_not_store_its_end_may_change_from_lost_to_failed() -> None:
+    assert outage_cases._ends_from("lost") == ("lost", "failed")
+    assert outage_cases._ends_from("failed") == ("failed",)
 
 
 def test_the_areas_of_all_fuzzing_processes_are_counted_together() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.reports import answer, cpu_accounting, ladders, staircases, suite, throughput, verdicts
 from pgperf.reports.chart import Chart
@@ -48,13 +49,20 @@ def _figures(rows: RunRows) -> Iterator[Figure]:
 
 
 def _of_suite(rows: RunRows) -> Iterator[Figure]:
-    """The mean of each layer in the first setting; and the parts of the time of its last layer in
-    each workload.
+    """Of the setting that the answer is about: the mean of each layer, and the parts of the time of
+    the judged layer in each workload.
     """
-    first = suite.settings(rows)[0]
+    found = answer.suite_settings(rows)
+    first, column = found[0], answer.judged_column(rows)
+    title = suite.setting_title(first, found)
     if first.means:
-        yield Figure("means", _("Time of each layer, over all workloads"), suite.mean_chart(first))
-    last = [row for row in first.variants if (row.layer, row.workers) == first.columns[-1]]
-    if spent := cpu_accounting.spent_shares(last):
-        title = _("Time by resource: %s") % first.column_title(first.columns[-1])
-        yield Figure("spent", title, spent)
+        count = len(first.means[0].workloads)
+        over = ngettext(
+            "%(title)s, mean of %(count)d workload", "%(title)s, mean of %(count)d workloads", count
+        )
+        name = over % {"title": title, "count": count}
+        yield Figure("means", _("Time of each layer: %s") % name, suite.mean_chart(first))
+    shown = [row for row in first.variants if (row.layer, row.workers) == column]
+    if spent := cpu_accounting.spent_shares(shown):
+        name = " · ".join([first.column_title(column), title])
+        yield Figure("spent", _("Time by resource: %s") % name, spent)

@@ -1,4 +1,6 @@
-"""Refuses to build a wheel or an sdist without Chart.js, whose charts a site could not have then."""
+"""Puts the documents into a wheel, whose hints name them. Refuses to build a wheel or an sdist without
+Chart.js: a site could not have charts then.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -16,3 +18,5 @@ class Assets(BuildHookInterface):
         missing = [name for name in FILES if not Path(self.root, VENDOR, name).is_file()]
         if missing and version != "editable":
             raise RuntimeError(f"{VENDOR} lacks {', '.join(missing)}: run `make wheel`")
+        if self.target_name == "wheel" and version != "editable":
+            build_data["force_include"]["docs"] = "pgperf/docs"

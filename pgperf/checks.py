@@ -22,6 +22,7 @@ from django.urls import NoReverseMatch, reverse
 
 from pgperf.conf import Settings, get_settings
 from pgperf.core import layers
+from pgperf.core.documents import document
 from pgperf.db import client_environments, first_release
 from pgperf.db.allowed_hosts import AllowedHost
 from pgperf.db.web_urls import WebUrl
@@ -40,7 +41,8 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     try:
         settings = get_settings()
     except ImproperlyConfigured as error:
-        return [Error(str(error), hint="See docs/reference.md for every key of PGPERF.", id="pgperf.E001")]
+        hint = f"See {document('reference.md')} for every key of PGPERF."
+        return [Error(str(error), hint=hint, id="pgperf.E001")]
     return [
         *_secrets_dir(settings),
         *_interpreters(settings),
@@ -83,7 +85,7 @@ def check_celery(**_: Any) -> list[CheckMessage]:
     """
     if current_app.main == "default":
         return [Warning("The site has no Celery application: runs asked for in the admin cannot be sent.",
-                        hint="Make one and import it in the project's __init__.py, as docs/install.md shows. "
+                        hint=f"Make one and import it in the project's __init__.py, as {document('install.md')} shows. "
                              "`pgperf run` without --queue needs none.", id="pgperf.W004")]  # fmt: skip
     if not (current_app.conf.broker_url or current_app.conf.broker_write_url):
         return [Warning("Celery has no broker: runs asked for in the admin cannot be sent.",
@@ -195,7 +197,7 @@ def _environments() -> Iterator[CheckMessage]:
     for refusal in client_environments.refusals():
         yield Error(f"PGPERF['ENVIRONMENTS']: {refusal}.",
                     hint='Write "name": {"python": "/opt/name/bin/python"}, with "settings" and "variables" where '
-                         "they differ; docs/environments.md has examples.", id="pgperf.E011")  # fmt: skip
+                         f"they differ; {document('environments.md')} has examples.", id="pgperf.E011")  # fmt: skip
     for each in client_environments.configured().values():
         if not shutil.which(each.python):
             yield Error(f"PGPERF['ENVIRONMENTS'][{each.name!r}] is no program that may be run: {each.python}",

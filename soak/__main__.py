@@ -10,8 +10,10 @@ its campaign.
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -78,9 +80,10 @@ def _stage(tracks: Sequence[Sequence[str]], options: argparse.Namespace) -> Iter
 
 def _run(name: str, options: argparse.Namespace) -> Result:
     """Run a campaign to its end, and print what it prints."""
-    begin = time.monotonic()
+    begin, argv = time.monotonic(), _argv(name, options)
+    print(f"{name:<12} {shlex.join(['python', *argv[1:]])}", flush=True)
     with subprocess.Popen(
-        _argv(name, options),
+        argv,
         cwd=ROOT,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
@@ -96,6 +99,8 @@ def _argv(name: str, options: argparse.Namespace) -> list[str]:
     more = ["--quick"] if options.quick else []
     if options.count and name in ("kills", "faults", "outages", "load-hosts"):
         more += ["--count", str(options.count)]
+    if name == "aa":  # A new file: the campaign would go on after the runs of one that it finds.
+        more += ["--out", str(Path(tempfile.mkdtemp(prefix="pgperf-soak-"), "false-alarms.jsonl"))]
     return [sys.executable, "-m", CAMPAIGNS[name].program, f"--seed={options.seed}", *more]
 
 

@@ -19,7 +19,7 @@ from example.stack.part import Part
 from example.stack.place import Place
 from example.stack.postgres import READER, TRUSTED
 from example.stack.process import guarded, tail
-from example.stack.state import State
+from example.stack.state import SITE_PORT, State
 
 SERVERS = (
     "postgres", "pgbouncer", "pgbouncer_trust", "pgbouncer_transaction", *distance.DISTANCES, "redis",
@@ -98,8 +98,11 @@ class Stack:
         """Save passwords and ports before any server uses them."""
         path = self.place.servers / "state.json"
         self.state = State.load(path)
-        self.state.choose_ports([*(name for name in self.parts if name not in self.steps),
-                                 *web_steps.ports_of(self.steps)])  # fmt: skip
+        self.state.choose_ports(
+            [*(name for name in self.parts if name not in self.steps), *web_steps.ports_of(self.steps)],
+            # Sites of tests start at the same time, and would all find the usual port free.
+            site=SITE_PORT if self.keep else 0,
+        )
         self.state.save(path)
         self.place.own_file(self.place.secrets() / READER, self.state.reader_password)
         self.place.own_file(self.place.secrets() / TRUSTED, "")

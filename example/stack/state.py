@@ -42,10 +42,12 @@ class State:
             json.dump(asdict(self), file)
         new.replace(path)
 
-    def choose_ports(self, names: Iterable[str]) -> None:
-        """Keep each part's last port if it is free; otherwise choose another."""
+    def choose_ports(self, names: Iterable[str], site: int = SITE_PORT) -> None:
+        """Keep each part's last port if it is free; otherwise choose another. `site`: the one that the
+        site tries first, 0 for any.
+        """
         for name in names:
-            last = self.ports.get(name, SITE_PORT if name == "site" else 0)
+            last = self.ports.get(name, site if name == "site" else 0)
             self.ports[name] = last if is_free(last) else free_port(taken=set(self.ports.values()))
 
 

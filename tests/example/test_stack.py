@@ -18,7 +18,7 @@ from example.stack.errors import StackError
 from example.stack.place import Place
 from example.stack.postgres import READER, TRUSTED
 from example.stack.stack import SERVERS, Stack
-from example.stack.state import State
+from example.stack.state import SITE_PORT, State
 from pgperf.access import guardrails
 from pgperf.core.records import Route
 from pgperf.runner.cpu import cgroups
@@ -120,6 +120,17 @@ def test_a_stack_that_is_not_kept_takes_nothing_from_one_that_was_killed(tmp_pat
     with Stack(directory, ["postgres"], keep=keep):
         assert (left.servers / "old" / "data").exists() is keep
     left.remove()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_only_a_stack_that_is_kept_tries_the_sites_usual_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    """Sites of tests start at the same time, and would all find it free."""
+    monkeypatch.setattr("example.stack.state.is_free", lambda port: port != 0)
+    monkeypatch.setattr(Stack, "_start", lambda stack, names: None)
+    with Stack(tmp_path / "own", ["postgres", "site"], keep=keep) as stack:
+        assert (stack.state.ports["site"] == SITE_PORT) is keep
 
 
 def test_the_server_has_a_control_group_of_its_own(tmp_path: Path) -> None:

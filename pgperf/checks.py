@@ -5,14 +5,17 @@ No I/O beyond file names, but for the check for a worker: it asks the database, 
 Django's database checks do (`check --database`, `migrate`; any check from Django 6.1 on).
 """
 
+import importlib
 import importlib.util
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from celery import current_app
 from django.apps import apps
+from django.conf import settings as site_settings
 from django.contrib.admin.sites import all_sites
 from django.contrib.staticfiles import finders
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
@@ -81,8 +84,11 @@ def check_drivers(**_: Any) -> list[CheckMessage]:
 @register(TAG)
 def check_celery(**_: Any) -> list[CheckMessage]:
     """Without one of the site's own, Celery makes an application for amqp://localhost, and no
-    worker receives the runs.
+    worker receives the runs. The package of the URLs may import it, and Django runs its checks in no
+    order.
     """
+    with suppress(Exception):  # what is wrong with the URLs, Django's own check says
+        importlib.import_module(site_settings.ROOT_URLCONF)
     if current_app.main == "default":
         return [Warning("The site has no Celery application: runs asked for in the admin cannot be sent.",
                         hint=f"Make one and import it in the project's __init__.py, as {document('install.md')} shows. "

@@ -178,6 +178,29 @@ def test_celery_application(built: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert only().id == "pgperf.W004"
 
 
+@pytest.mark.parametrize(
+    ("urls", "warned"),
+    [
+        (
+            "from celery import Celery\nfrom pgperf import checks\n"
+            "checks.current_app = Celery('site', broker='redis://127.0.0.1:1/0', set_as_current=False)\n",
+            False,
+        ),
+        ("raise RuntimeError\n", True),
+    ],
+)
+def test_celery_application_that_the_urls_import(
+    built: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, urls: str, warned: bool
+) -> None:
+    """Django runs its checks in no order, so that of the URLs may come later."""
+    (tmp_path / "late_urls.py").write_text(f"{urls}urlpatterns = []\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "late_urls", raising=False)
+    monkeypatch.setattr(checks, "current_app", Celery("default", set_as_current=False))
+    settings.ROOT_URLCONF = "late_urls"
+    assert ("pgperf.W004" in [message.id for message in checks.check_celery()]) is warned
+
+
 @pytest.fixture
 def celery(monkeypatch: pytest.MonkeyPatch) -> Celery:
     """An application for one test only."""

@@ -26,6 +26,8 @@ from pgperf.core.records import Route
 #: The directory of the package pgperf.
 PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
 _STDERR_TAIL_BYTES = 2000
+#: Of one that Python escapes: \U0001f600.
+_MOST_BYTES_OF_A_CHARACTER = 10
 #: The value of libpq's `require_auth` for a login that sends no password in clear text.
 NOT_IN_CLEAR = "!password"
 #: A client reads each message at once. A whole machine may be slow.
@@ -259,7 +261,7 @@ class ClientProcess:
         code = self._exit_code()
         if code is None:
             return ClientFailed(f"{self.name}: closed its pipe but is still running")
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
         last = self._last_stderr_line()
         if any(words in last for words in _NO_MEMORY):
             return self._out_of_memory(how)
@@ -294,20 +296,33 @@ class ClientProcess:
         return OutOfMemory(f"{self.name}: out of memory ({how}): it needs more than {limit}. {FEWER_ROWS}")
 
     def _last_stderr_line(self) -> str:
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
-        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        """Without secrets. The part of one that a cut leaves is no longer known as such, so of a line
+        that is cut the first characters go, as many as a secret may have.
+        """
+        longest = _MOST_BYTES_OF_A_CHARACTER * max(map(len, self._secrets.values()), default=0)
+        begin = max(0, self._stderr.seek(0, os.SEEK_END) - _STDERR_TAIL_BYTES - longest)
+        self._stderr.seek(begin)
+        text = protocol.scrub(self._stderr.read().decode(errors="replace"), self._secrets)
+        lines = text[longest if begin else 0 :].strip().splitlines()
         return lines[-1] if lines else ""
 
     def _quoted(self, line: str) -> str:
-        """A line of stderr without secrets, with a colon before it. What a site's own code wrote may
-        hold its users' values: of that, the name of an exception only.
+        """A line of stderr with a colon before it. What a site's own code wrote may hold its users'
+        values: of that, the name of an exception only.
         """
         if self._is_site:
             found = _EXCEPTION.match(line)
             line = found[0] if found else ""
-        said = printable.lines(protocol.scrub(line, self._secrets))
+        said = printable.lines(line)
         return f": {said}" if said else ""
+
+
+def _signal(number: int) -> str:
+    """Its name, or its number: most of the real-time signals have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def login(route: Route) -> dict[str, Any]:

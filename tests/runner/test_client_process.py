@@ -101,6 +101,26 @@ def test_a_client_that_ends_unasked_is_quoted_without_its_secret() -> None:
         client.expect(protocol.Ready, 10)
 
 
+@pytest.mark.parametrize("after", [1990, 2150])
+def test_a_line_that_is_cut_within_a_secret_shows_no_part_of_it(after: int) -> None:
+    secret = "correct-horse-16"
+    with (
+        script(f"raise SystemExit('cannot log in with {secret}' + 'y' * {after})", secret=secret) as client,
+        pytest.raises(ClientFailed) as failed,
+    ):
+        client.expect(protocol.Ready, 10)
+    assert "yyy" in str(failed.value)
+    assert "16" not in str(failed.value)
+
+
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    with (
+        script("import os; os.kill(os.getpid(), 40)") as client,
+        pytest.raises(ClientFailed, match=r"ended unexpectedly \(signal 40\)"),
+    ):
+        client.expect(protocol.Ready, 10)
+
+
 @pytest.mark.parametrize(
     ("said", "quoted"),
     [

@@ -50,6 +50,14 @@ def several() -> None:
         cursor.execute("SELECT 4711; SELECT 4712")
 
 
+@workload("tests.reconnecting")
+def reconnecting() -> int:
+    """The statement before is sent over the connection that it closes."""
+    books = Book.objects.count()
+    connection.close()
+    return books + Book.objects.count()
+
+
 @workload("tests.writing")
 def writing() -> None:
     Book.objects.update(pages=4711)

@@ -257,6 +257,8 @@ def refusal_of(twice: Sequence[RecordedOperation], one_capture: bool = False) ->
 
     With `one_capture`, the values of the two may differ.
     """
+    if any(recorded.connections > 1 for recorded in twice):
+        return "the operation uses several connections to the database, and the statements of only one can be replayed"
     first, second = (recorded.executed for recorded in twice)
     if not first and not second:
         return "the operation sends no statement once it is warm"

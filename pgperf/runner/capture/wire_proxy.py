@@ -11,8 +11,9 @@ import ssl
 import struct
 import tempfile
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -45,23 +46,33 @@ class RefusedWrite(NamedTuple):
 @dataclass(frozen=True)
 class RecordedOperation:
     """The statements of one operation in order, and the number of rows that the server returned for
-    each; and the writes that it refused.
+    each; and the writes that it refused. Of several connections that sent statements, those of the
+    newest.
     """
 
     executed: tuple[ExecutedStatement, ...]
     rows: tuple[int, ...]
     refused: tuple[RefusedWrite, ...] = ()
+    connections: int = 1
+
+
+@dataclass(frozen=True)
+class _Parsers:
+    """Of one connection: of what its client sends, and of what its server answers."""
+
+    frontend: FrontendParser = field(default_factory=FrontendParser)
+    backend: BackendParser = field(default_factory=BackendParser)
 
 
 class WireProxy:
-    """Listens for one client at a time. Use as a context manager; then `route` leads through it."""
+    """Listens for one client. Use as a context manager; then `route` leads through it."""
 
     def __init__(self, route: Route) -> None:
         self._upstream = route
         self._directory = tempfile.TemporaryDirectory(prefix="pgperf-proxy-")
         self._listener = socket.socket(socket.AF_UNIX)
         self._sockets: list[socket.socket] = []
-        self._frontend, self._backend = FrontendParser(), BackendParser()
+        self._connections: list[_Parsers] = []  # oldest first
         self._error = ""
         #: Since `reset`, in order.
         self.refused: list[RefusedWrite] = []
@@ -69,8 +80,9 @@ class WireProxy:
 
     def reset(self) -> None:
         """Start a new record."""
-        self._frontend.executed.clear()
-        self._backend.rows.clear()
+        for each in self._connections:
+            each.frontend.executed.clear()
+            each.backend.rows.clear()
         self.refused.clear()
 
     def check(self) -> None:
@@ -84,8 +96,10 @@ class WireProxy:
         Call it after the client has received its answers: the record is complete then.
         """
         self.check()
-        executed, rows = self._frontend.executed, self._backend.rows
-        return RecordedOperation(tuple(executed), tuple(rows), tuple(self.refused))
+        used = [each for each in self._connections if each.frontend.executed]
+        newest = used[-1] if used else _Parsers()
+        executed, rows = newest.frontend.executed, newest.backend.rows
+        return RecordedOperation(tuple(executed), tuple(rows), tuple(self.refused), len(used))
 
     def __enter__(self) -> Self:
         self._listener.bind(str(Path(self._directory.name) / f".s.PGSQL.{_PORT}"))
@@ -120,19 +134,20 @@ class WireProxy:
             client.close()
             return
         self._sockets.append(server)
-        self._frontend, self._backend = FrontendParser(), BackendParser()
+        parsers = _Parsers()
+        self._connections.append(parsers)
         back = threading.Thread(
-            target=self._relay_answers, args=(server, client), name="pgperf-proxy", daemon=True
+            target=self._relay_answers, args=(server, client, parsers), name="pgperf-proxy", daemon=True
         )
         back.start()
-        self._relay_requests(client, server)
+        self._relay_requests(client, server, parsers.frontend)
 
-    def _relay_requests(self, client: socket.socket, server: socket.socket) -> None:
+    def _relay_requests(self, client: socket.socket, server: socket.socket, parser: FrontendParser) -> None:
         """Client to server.
 
         Each message is recorded before it is passed on, so the record precedes the answer.
         """
-        splitter, parser = MessageSplitter(starting=True), self._frontend
+        splitter = MessageSplitter(starting=True)
         with suppress(OSError):
             while data := client.recv(1 << 16):
                 for message in self._messages(splitter, data):
@@ -143,15 +158,15 @@ class WireProxy:
                     server.sendall(message.raw)
         _end(server)
 
-    def _relay_answers(self, server: socket.socket, client: socket.socket) -> None:
-        splitter, parser = MessageSplitter(starting=False), self._backend
+    def _relay_answers(self, server: socket.socket, client: socket.socket, parsers: _Parsers) -> None:
+        splitter = MessageSplitter(starting=False)
         with suppress(OSError):
             while data := server.recv(1 << 16):
                 messages = [without_channel_binding(message) for message in self._messages(splitter, data)]
                 for message in messages:
                     self._refuse_clear_text(message)
-                    self._record(parser, message)
-                    self._keep_refusal(message)
+                    self._record(parsers.backend, message)
+                    self._keep_refusal(message, parsers.frontend.executed)
                 client.sendall(b"".join(message.raw for message in messages))
         _end(client)
 
@@ -168,9 +183,9 @@ class WireProxy:
             self._error = CLEAR_TEXT
             raise ConnectionError
 
-    def _keep_refusal(self, message: PgMessage) -> None:
+    def _keep_refusal(self, message: PgMessage, executed: Sequence[ExecutedStatement]) -> None:
         """The client waits for this answer, so the statement is the newest one."""
-        words, executed = message.refused_write, self._frontend.executed
+        words = message.refused_write
         if words and executed:
             words = protocol.scrub(words, {"password": self._upstream.password})
             self.refused.append(RefusedWrite(executed[-1].text, words))

@@ -163,6 +163,7 @@ def test_statements_that_no_client_can_read_leave_the_orm_to_be_measured(
         ("tests.atomic", "statement 1 of 3 controls transactions or the session: BEGIN"),
         ("tests.silent", "the operation sends no statement once it is warm"),
         ("tests.several", "statement 1 of 1 holds several statements: SELECT ?; SELECT ?"),
+        ("tests.reconnecting", "the operation uses several connections to the database"),
     ],
 )
 def test_a_refused_capture_measures_only_the_orm_with_the_reason(

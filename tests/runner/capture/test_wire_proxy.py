@@ -68,9 +68,8 @@ def test_the_words_of_a_function_that_refuses_are_not_kept(routes: dict[str, Rou
 
 def test_a_password_in_the_server_s_words_is_scrubbed(routes: dict[str, Route]) -> None:
     wire, password = WireProxy(routes["tcp"]), routes["tcp"].password
-    wire._frontend.executed.append(ExecutedStatement("SELECT f()", simple=True))
     (message,) = MessageSplitter(starting=False).feed(impostor.error(f"not {password}", "25006"))
-    wire._keep_refusal(message)
+    wire._keep_refusal(message, [ExecutedStatement("SELECT f()", simple=True)])
     wire.__exit__(None, None, None)
     assert wire.refused == [RefusedWrite("SELECT f()", "not <password>")]
 
@@ -87,6 +86,19 @@ def test_each_connection_begins_a_record_of_its_own(routes: dict[str, Route]) ->
             with connected(wire.route) as client:
                 client.execute(f"SELECT {number}")
                 assert [each.text for each in wire.recorded().executed] == [f"SELECT {number}"]
+
+
+def test_the_connections_that_sent_statements_are_counted(routes: dict[str, Route]) -> None:
+    with WireProxy(routes["tcp"]) as wire, connected(wire.route) as first, connected(wire.route) as second:
+        first.execute("SELECT 1")
+        assert wire.recorded().connections == 1
+        second.execute("SELECT 2")
+        assert wire.recorded().connections == 2
+        wire.reset()
+        first.execute("SELECT 3")
+        recorded = wire.recorded()
+        assert [each.text for each in recorded.executed] == ["SELECT 3"]
+        assert (recorded.rows, recorded.connections) == ((1,), 1)
 
 
 def test_other_users_cannot_connect_and_the_directory_is_removed(routes: dict[str, Route]) -> None:

@@ -10,6 +10,7 @@ The site's values stay in this process's memory. Everything that is shown or sto
 """
 
 import struct
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ from pgperf.runner.capture.wire_proxy import RecordedOperation, WireProxy
 from pgperf.runner.memory import MIB
 
 _TIMEOUT_S = 60.0
-_WARM_UP = protocol.Slice(seq=1, lead_in_ops=20, lead_in_ns=0, count=1)
+_WARM_UP_OPS = 20
 _ONCE = protocol.Slice(seq=2, lead_in_ops=0, lead_in_ns=0, count=1)
 _MOST_STATEMENTS = 1000
 #: Of them in a client's order, beside which everything else has room.
@@ -391,11 +392,9 @@ def _difference_of(
     """How the layer's work differs from the ORM's; "" if it does not."""
     try:
         with _behind_proxy(definition, found.workload, layer, mode, settings) as (client, proxy):
-            client.send(_ONCE)
-            client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
+            _run(client, _ONCE)
             proxy.reset()
-            client.send(_ONCE)
-            client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
+            _run(client, _ONCE)
             done = _work_of(proxy.recorded())
     except ClientFailed as error:
         return f"it cannot run the captured statements: {error}"
@@ -410,8 +409,7 @@ def _twice(
     cursor in the second.
     """
     with _behind_proxy(definition, work, _top(work), mode, settings) as (client, proxy):
-        client.send(_WARM_UP)
-        client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
+        _warm_up(client)
         operations, traced = [], protocol.Traced([])
         for _ in range(2):
             proxy.reset()
@@ -419,6 +417,20 @@ def _twice(
             traced = client.expect(protocol.Traced, _TIMEOUT_S)
             operations.append(proxy.recorded())
     return operations, traced.statements
+
+
+def _warm_up(client: client_process.ClientProcess) -> None:
+    """Run the operation until its caches are full: 21 times, or fewer that take half the deadline."""
+    begin = time.monotonic()
+    _run(client, _ONCE)
+    fit = int(_TIMEOUT_S / 2 / max(time.monotonic() - begin, 1e-6))
+    if fit > 1:
+        _run(client, _ONCE._replace(lead_in_ops=min(_WARM_UP_OPS, fit) - 1))
+
+
+def _run(client: client_process.ClientProcess, operations: protocol.Slice) -> None:
+    client.send(operations)
+    client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from pgperf.core import sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.protocol import SliceReply, Spec, Statement, encode
+from pgperf.core.protocol import Slice, SliceReply, Spec, Statement, encode
 from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.pg_messages import ExecutedStatement
@@ -246,6 +246,23 @@ def test_only_the_site_layers_get_the_site_environment(started_site: CaptureSett
 
 def query(text: str) -> ExecutedStatement:
     return ExecutedStatement(text, simple=True)
+
+
+@pytest.mark.parametrize(("operation_s", "lead_ins"), [(0.001, [0, 19]), (2.9, [0, 9]), (29.0, [0])])
+def test_a_slow_operation_is_warmed_up_less_often(
+    monkeypatch: pytest.MonkeyPatch, operation_s: float, lead_ins: list[int]
+) -> None:
+    now, asked = 0.0, []
+
+    def run(_client: object, operations: Slice) -> None:
+        nonlocal now
+        asked.append(operations.lead_in_ops)
+        now += operation_s * (operations.lead_in_ops + operations.count)
+
+    monkeypatch.setattr(module, "_run", run)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    module._warm_up(object())  # type: ignore[arg-type]
+    assert asked == lead_ins
 
 
 def test_a_difference_is_shown_with_its_values_masked() -> None:

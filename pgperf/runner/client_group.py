@@ -21,7 +21,14 @@ from pgperf.core.records import Definition, Route, SliceRecord, Variant, Workloa
 from pgperf.install import launch
 from pgperf.install.environments import other_version
 from pgperf.runner import authentication, open_loop, slice_replies
-from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
+from pgperf.runner.client_process import (
+    ClientProcess,
+    ProcessEnvironment,
+    goodbye,
+    kill,
+    login,
+    site_environment,
+)
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
 from pgperf.runner.cpu.cgroups import ServerCgroup
@@ -576,8 +583,8 @@ def started(
         yield list(groups.values())
         clean = True
     finally:
-        for client in [client for group in groups.values() if not group.owner for client in group.clients]:
-            client.goodbye() if clean else client.kill()
+        clients = [client for group in groups.values() if not group.owner for client in group.clients]
+        (goodbye if clean else kill)(clients)
 
 
 def _check_authentication(variants: Sequence[Variant], routes: Mapping[str, Route]) -> None:

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -187,10 +187,17 @@ class ClientProcess:
 
     def goodbye(self) -> None:
         """Ask the client to end; kill the rest of its process group after 2 s."""
+        goodbye([self])
+
+    def ask_to_end(self, timeout_s: float) -> None:
+        with suppress(ClientFailed):
+            self.send(protocol.Bye(), timeout_s)
+
+    def end_by(self, deadline: float) -> None:
+        """Wait until that time of the monotonic clock, then kill the rest of its process group."""
         try:
-            self.send(protocol.Bye(), _GOODBYE_S)
-            self._process.wait(_GOODBYE_S)
-        except (ClientFailed, subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
             pass
         finally:
             self.kill()
@@ -315,6 +322,21 @@ class ClientProcess:
             line = found[0] if found else ""
         said = printable.lines(line)
         return f": {said}" if said else ""
+
+
+def goodbye(clients: Sequence[ClientProcess]) -> None:
+    """Ask the clients to end, all before it waits for one; kill what is left after 2 s."""
+    deadline = time.monotonic() + _GOODBYE_S
+    with ExitStack() as ending:
+        for client in clients:
+            ending.callback(client.end_by, deadline)
+        for client in clients:
+            client.ask_to_end(max(0.0, deadline - time.monotonic()))
+
+
+def kill(clients: Iterable[ClientProcess]) -> None:
+    for client in clients:
+        client.kill()
 
 
 def _signal(number: int) -> str:

@@ -7,13 +7,14 @@ import os
 import select
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, ProtocolError, RunCancelled
 from pgperf.runner import client_process
-from pgperf.runner.client_process import ClientProcess, while_waiting
+from pgperf.runner.client_process import ClientProcess, goodbye, while_waiting
 
 
 def script(code: str, secret: str = "") -> ClientProcess:
@@ -65,6 +66,14 @@ def test_a_message_that_nobody_reads_checks_for_a_cancel_request() -> None:
             client.goodbye()
     with pytest.raises(ProcessLookupError):
         os.kill(client.pid, 0)
+
+
+def test_all_clients_are_asked_to_end_before_one_is_waited_for(tmp_path: Path) -> None:
+    """The first one ends when the second one has been asked."""
+    os.mkfifo(tmp_path / "asked")
+    clients = [script(f"input(); open({str(tmp_path / 'asked')!r}, {mode!r})") for mode in "rw"]
+    goodbye(clients)
+    assert [client._process.returncode for client in clients] == [0, 0]
 
 
 def _cancel() -> None:

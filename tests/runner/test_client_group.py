@@ -241,7 +241,7 @@ class TestWebServersThatKeepTheirConnections:
 
     def test_nobody_waits_until_they_leave(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[ClientGroup] = []
-        monkeypatch.setattr(departure, "of_backends", lambda *words: asked.append(words) or "left")
+        monkeypatch.setattr(departure, "of_backends", lambda *words, **_: asked.append(words) or "left")
         probe = ServerProbe([], object(), "app", False)  # type: ignore[arg-type]
         assert probe.departed(self.group()) == ""
         assert probe.departed(replace(self.group(), server_pids=[])) == "left"

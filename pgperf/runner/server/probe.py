@@ -42,6 +42,7 @@ class ServerProbe:
         self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
         self._pinning = placement.TemporaryPinning()
         self._postmaster: int | None = None  # None: not on this machine, or not looked up yet
+        self._since_ticks = 0  # no backend of a client began before that
         self.application = f"pgperf-{run_id}"
         #: The pid of the pooler of each pooled route; None if it is not visible.
         self._poolers = {
@@ -131,7 +132,8 @@ class ServerProbe:
         if not self._connection:
             return _PIN_OFF if self._web_routes and not self._may_pin else ""
         (pid,) = self._connection.one(_OWN_PID)
-        self._postmaster = schedstat.parent(pid) if schedstat.backend_is_here(pid) else None
+        if schedstat.backend_is_here(pid):
+            self._postmaster, self._since_ticks = schedstat.parent(pid), schedstat.started(pid)
         if not self._may_pin:
             return _PIN_OFF
         if not self._postmaster:
@@ -158,7 +160,9 @@ class ServerProbe:
             return ""
         if group.variant.route in self._poolers:
             return departure.of_statements(self.all, group.applications)
-        return departure.of_backends(self.all, group.applications, self._postmaster)
+        return departure.of_backends(
+            self.all, group.applications, self._postmaster, since_ticks=self._since_ticks
+        )
 
     def finder(self, cpu_placement: placement.CpuPlacement) -> Callable[[list[ClientGroup]], None]:
         """Fills in and pins the server processes of each group, found by application name."""

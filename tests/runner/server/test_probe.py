@@ -1,5 +1,6 @@
 """The processes that the probe finds for a variant, on a real server and pooler."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,11 +11,12 @@ import pytest
 
 from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.cpu import schedstat
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import SESSIONS
 from pgperf.runner.remote.server import AgentSamples, WatchRequest
-from pgperf.runner.server import probe
+from pgperf.runner.server import departure, probe
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.probe import ServerProbe
 from tests.core.builders import variant
@@ -84,6 +86,19 @@ def test_a_backend_on_its_way_out_is_not_one_of_the_servers_own_processes(
     group = found(routes["tcp"], monitor)
     assert calls == [group.variant.label, "rows"]
     assert group.auxiliary_pids
+
+
+def test_a_process_from_before_the_run_is_none_of_a_slice(
+    routes: dict[str, Route], monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process stands for a background worker of the server that no view lists."""
+    over = ServerProbe([routes["tcp"]], monitor, "lent", False)
+    over.pin_refusal()
+    assert over.is_here
+    monkeypatch.setattr(schedstat, "children", lambda pid: [os.getpid()])
+    monkeypatch.setattr(departure, "_awaited", lambda pids, deadline: len(pids))
+    group = ClientGroup(variant(workload="w", route="tcp", connect="per_operation"), NAME)
+    assert over.departed(group) == ""
 
 
 def test_backends_of_a_transaction_pooler_are_found_through_its_process(

@@ -189,7 +189,7 @@ def members(directory: Path) -> set[int]:
 def mounted(mounts: Path = MOUNTS) -> Iterator[tuple[Path, str, list[str]]]:
     """Mount point, type and options of each mounted file system."""
     try:
-        lines = mounts.read_text().splitlines()
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return
     for line in lines:

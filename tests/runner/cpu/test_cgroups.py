@@ -147,6 +147,11 @@ def test_the_groups_that_count_the_time_of_a_process(tmp_path: Path) -> None:
     assert list(groups_of(7, tmp_path / "none", tmp_path)) == []
 
 
+def test_a_mount_point_that_is_no_text_hides_none_of_the_others(machine: Machine) -> None:
+    machine.mounts.write_bytes(b"disk /m\xff ext4 rw 0 0\n" + machine.mounts.read_bytes())
+    assert machine.own()
+
+
 def test_the_lowest_quota_of_all_parents_applies(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) is None
     (machine.group / "cpu.max").write_text("max 100000\n")

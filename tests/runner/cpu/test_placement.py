@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pgperf.runner.cpu import cgroups, placement
+from pgperf.runner.cpu import cgroups, placement, release
 
 
 @pytest.fixture(autouse=True)
@@ -181,6 +181,28 @@ pinning.pin_with_children(int(sys.argv[1]), frozenset({int(sys.argv[2])}))
 print(flush=True)
 sys.stdin.read()
 """
+
+
+NAMED = """
+import sys
+open("/proc/self/comm", "wb").write(b"\\xff\\xfe")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_with_a_name_that_is_no_text_keeps_none_from_its_cpus() -> None:
+    """Any user may start one, so it is there for everyone who reads all processes."""
+    before = os.sched_getaffinity(0)
+    one = frozenset(sorted(before)[:1])
+    argv = [sys.executable, "-c", NAMED]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        placement.pin(child.pid, one)
+        release.release(os.getpid(), before, one)
+        assert os.sched_getaffinity(child.pid) == before
+        child.communicate()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])

@@ -71,11 +71,16 @@ class ServerProbe:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._pinning.restore()
-        if self._connection and error[0]:
-            self._end_statements(self._connection)
-        if self._connection:
-            self._connection.__exit__(*error)
+        try:
+            self._pinning.restore()
+        finally:
+            if self._connection:
+                self._leave(self._connection, *error)
+
+    def _leave(self, connection: ControlConnection, *error: Any) -> None:
+        if error[0]:
+            self._end_statements(connection)
+        connection.__exit__(*error)
 
     def _end_statements(self, connection: ControlConnection) -> None:
         """End the statements of killed clients: a server notices a lost connection only after the

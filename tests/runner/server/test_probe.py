@@ -12,7 +12,7 @@ import pytest
 from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.cpu.placement import CpuPlacement, TemporaryPinning
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import SESSIONS
 from pgperf.runner.remote.server import AgentSamples, WatchRequest
@@ -166,6 +166,28 @@ def test_the_sessions_of_other_logins_do_not_keep_those_of_clients(
         for left in (admin, stranger):
             left.execute("SELECT 1")
     assert monitor.query("SELECT 1") == [["1"]]
+
+
+class Left:
+    """A connection that notes its end."""
+
+    ended = False
+
+    def __exit__(self, *error: Any) -> None:
+        self.ended = True
+
+
+def test_processes_that_cannot_be_released_keep_no_connection_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(self: TemporaryPinning) -> None:
+        raise RuntimeError
+
+    connection = Left()
+    monkeypatch.setattr(TemporaryPinning, "restore", fail)
+    with pytest.raises(RuntimeError):
+        ServerProbe([], connection, "lent", False).__exit__(None, None, None)  # type: ignore[arg-type]
+    assert connection.ended
 
 
 def test_free_slots_count_only_connections_the_login_may_open(

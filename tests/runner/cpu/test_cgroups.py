@@ -194,6 +194,16 @@ def test_throttled_time_is_that_of_the_groups_with_a_quota(
     assert throttled_ns(found) == 0
 
 
+def test_a_group_that_is_mounted_twice_is_throttled_once(machine: Machine, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    again.symlink_to(machine.groups)  # as by a second mount: another path, the same files
+    machine.mounts.write_text(SECOND.format(machine.groups) + SECOND.format(again))
+    (machine.group / "cpu.max").write_text("50000 100000\n")
+    (machine.groups / "cpu.max").write_text("50000 100000\n")
+    found = quota_groups(frozenset({10}), machine.mounts, machine.proc)
+    assert found == (machine.group, machine.groups)
+
+
 def test_the_members_of_a_group(tmp_path: Path) -> None:
     (tmp_path / "cgroup.procs").write_text("12\n7\n")
     assert members(tmp_path) == {7, 12}

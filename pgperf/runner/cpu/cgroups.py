@@ -137,7 +137,7 @@ def groups_of(
 
 def quota(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> float | None:
     """The lowest CPU quota, in CPUs, of a process's groups; None if there is no visible limit."""
-    found = groups_of(pid, mounts, proc)
+    found = groups_of(pid, mounts, proc, _QUOTAS)
     limits = [_limit(above) for group in found for above in (group, *group.parents)]
     return min((limit for limit in limits if limit), default=None)
 

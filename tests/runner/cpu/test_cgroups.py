@@ -171,6 +171,17 @@ def test_a_quota_of_cgroup_v1(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) == 2.0
 
 
+def test_a_quota_is_that_of_the_hierarchy_that_limits(machine: Machine, tmp_path: Path) -> None:
+    """Where the two controllers of cgroup v1 are mounted apart."""
+    (machine.proc / "10" / "cgroup").write_text("4:cpu:/db\n3:cpuacct:/all\n")
+    machine.mounts.write_text(
+        f"a {tmp_path}/none cgroup rw,cpuacct 0 0\nb {machine.groups} cgroup rw,cpu 0 0\n"
+    )
+    (machine.group / "cpu.cfs_period_us").write_text("100000\n")
+    (machine.group / "cpu.cfs_quota_us").write_text("50000\n")
+    assert quota(10, machine.mounts, machine.proc) == 0.5
+
+
 @pytest.mark.parametrize(
     ("mounts", "limit", "counter"),
     [

@@ -19,6 +19,11 @@ FROM pg_stat_activity WHERE datid IS NOT NULL
 UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
 """
 SESSIONS = ControlQuery("its sessions", QUERY, (PID.or_null, TEXT.or_null, WHOLE.or_null, NUMBER.or_null))
+OWN_SESSION = ControlQuery(
+    "the process of this connection",
+    "SELECT pid, extract(epoch FROM backend_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+    (PID, NUMBER),
+)
 _HIDDEN = """
 SELECT DISTINCT CASE WHEN rolsuper THEN 'pg_read_all_stats' ELSE rolname END, current_user
 FROM pg_stat_activity JOIN pg_roles ON rolname = usename

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pgperf.core import layers
-from pgperf.core.answers import PID, WHOLE, ControlQuery
+from pgperf.core.answers import WHOLE, ControlQuery
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.runner import preflight
@@ -13,7 +13,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import SESSIONS, Sessions, hidden_from
+from pgperf.runner.processes.backends import OWN_SESSION, SESSIONS, Sessions, hidden_from, is_backend
 from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
 from pgperf.runner.server import departure, web_servers
 from pgperf.runner.server.control_connection import ControlConnection
@@ -136,8 +136,8 @@ class ServerProbe:
         """Why the server's backends may not be pinned; "" if they may."""
         if not self._connection:
             return _PIN_OFF if self._web_routes and not self._may_pin else ""
-        (pid,) = self._connection.one(_OWN_PID)
-        if schedstat.backend_is_here(pid):
+        pid, born_s = self._connection.one(OWN_SESSION)
+        if is_backend(pid, born_s):
             self._postmaster, self._since_ticks = schedstat.parent(pid), schedstat.started(pid)
         if not self._may_pin:
             return _PIN_OFF
@@ -283,7 +283,6 @@ WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL
 GROUP BY r.rolconnlimit, d.datconnlimit
 """
 _FREE_SLOTS = ControlQuery("its free connection slots", _FREE_SLOTS_SQL, (WHOLE,))
-_OWN_PID = ControlQuery("the process of this connection", "SELECT pg_backend_pid()", (PID,))
 # One session that the login may not end would fail the whole statement: only a superuser ends those
 # of superusers.
 _END_SESSIONS = """

@@ -14,7 +14,7 @@ from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.cpu.placement import CpuPlacement, TemporaryPinning
 from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import SESSIONS
+from pgperf.runner.processes.backends import OWN_SESSION, SESSIONS
 from pgperf.runner.remote.server import AgentSamples, WatchRequest
 from pgperf.runner.server import departure, probe
 from pgperf.runner.server.control_connection import ControlConnection
@@ -99,6 +99,17 @@ def test_a_process_from_before_the_run_is_none_of_a_slice(
     monkeypatch.setattr(departure, "_awaited", lambda pids, deadline: len(pids))
     group = ClientGroup(variant(workload="w", route="tcp", connect="per_operation"), NAME)
     assert over.departed(group) == ""
+
+
+@pytest.mark.parametrize(("seconds", "is_here"), [(0, True), (-60, False)])
+def test_a_server_elsewhere_may_report_the_pid_of_a_backend_here(
+    monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch, seconds: int, is_here: bool
+) -> None:
+    pid, born_s = monitor.one(OWN_SESSION)
+    monkeypatch.setattr(monitor, "one", lambda query: (pid, born_s + seconds))
+    over = ServerProbe([], monitor, "lent", False)
+    over.pin_refusal()
+    assert over.is_here is is_here
 
 
 def test_backends_of_a_transaction_pooler_are_found_through_its_process(

@@ -225,7 +225,7 @@ class ServerProbe:
                 self._backends(reported, group, groups) if known else [], address, shared
             )
         backends = sorted({pid for group in groups for pid in group.remote_processes.backends})
-        nameless = [[pid, "", port, born] for pid, _name, port, born in rows]
+        nameless = [[pid, "", *rest] for pid, _name, *rest in rows]
         agent.watch(WatchRequest(nameless, backends, sorted(set(self._addresses.values()))))
 
     def _backends(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> list[int]:

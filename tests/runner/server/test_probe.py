@@ -22,7 +22,7 @@ from pgperf.runner.server.probe import ServerProbe
 from tests.core.builders import variant
 
 NAME = "pgperf-lent-0"
-HIDDEN = [["17", NAME, None, None]]
+HIDDEN = [["17", NAME, None, None, None]]
 
 
 def login_of(route: Route) -> dict[str, Any]:
@@ -156,6 +156,7 @@ def test_an_invisible_pooler_and_a_server_on_another_host(
     assert there.backends
     assert (there.pooler, there.shared) == ((shared.host, shared.port), True)
     assert [order.poolers for order in agent.orders] == [[], [(shared.host, shared.port)]]
+    assert {row[4] for row in agent.orders[0].sessions} == {None, "127.0.0.1"}
 
 
 def test_the_sessions_of_other_logins_do_not_keep_those_of_clients(

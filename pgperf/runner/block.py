@@ -358,14 +358,18 @@ def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
 def process_cpu_of(host: Host, groups: Iterable[ClientGroup]) -> ProcessCpu:
     """Begin the accounts of a block. CPU quotas may have changed since the last one."""
     quota_groups.cache_clear()
-    return ProcessCpu(host, {pid for group in groups for pid in group.pids()})
+    return ProcessCpu(host, _pids(groups))
+
+
+def _pids(groups: Iterable[ClientGroup]) -> set[int]:
+    return {pid for group in groups for pid in group.pids()}
 
 
 def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
     """The CPU time of all processes in the block; short-lived processes of the server count as
     ours.
     """
-    counted = process_cpu.close()
+    counted = process_cpu.close(_pids(groups))
     short_lived_ns = sum(group.totals.of_short_lived_ns for group in groups)
     clock = {"clock_read_ns": ns} if (ns := slow_read_ns()) else {}
     return {**counted, **clock, "ours_ns": counted["ours_ns"] + short_lived_ns}

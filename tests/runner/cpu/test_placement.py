@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -26,11 +27,31 @@ def no_quota(monkeypatch: pytest.MonkeyPatch) -> None:
         ("scheduler", range(4), None, None),
     ],
 )
-def test_placements(wish: str, cpus: range, clients: set[int] | None, server: set[int] | None) -> None:
-    got = placement.place(wish, cpus, "")
+def test_placements(
+    wish: str, cpus: range, clients: set[int] | None, server: set[int] | None, tmp_path: Path
+) -> None:
+    got = placement.place(wish, cpus, "", tmp_path)
     assert (got.clients and set(got.clients), got.server and set(got.server)) == (clients, server)
     assert got.placement == wish
     assert got.note == ""
+
+
+@pytest.mark.parametrize(
+    ("siblings", "clients"),
+    [
+        (["0,4", "1,5", "2,6", "3,7"] * 2, {0, 4, 1, 5}),
+        (["0-1", "0-1", "2-3", "2-3", "4-5", "4-5", "6-7", "6-7"], {0, 1, 2, 3}),
+        ([""] * 8, {0, 1, 2, 3}),
+    ],
+)
+def test_the_two_cpus_of_a_core_have_one_role(siblings: list[str], clients: set[int], tmp_path: Path) -> None:
+    for cpu, text in enumerate(siblings):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{text}\n")
+    got = placement.place("apart", range(8), "", tmp_path)
+    assert got.clients == clients
+    assert got.server == set(range(8)) - clients
 
 
 def test_cpus_by_role() -> None:

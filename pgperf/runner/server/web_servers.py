@@ -53,7 +53,7 @@ def _look(group: ClientGroup, port: int) -> None:
             ports = web_processes.connections(group.web.web).peer_ports
         poolers = filter(None, map(pooler_process.process, sorted(ports)))
         group.pooler_pid = next(poolers, None)
-        group.relay_pid = next(relay_process.at(ports), None)
+        group.relay_pid = next(iter(relay_process.at(ports)), None)
     group.pooled = group.pooler_pid is not None
 
 

@@ -4,6 +4,7 @@ An answer is rows of text. It may come from an odd server, a pooler of another v
 that is no database at all, so nothing is used before it was read here.
 """
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -84,6 +85,7 @@ IDENTIFIER = Column("a name in printable characters", lambda value: sql_names.qu
 WHOLE = Column("a whole number", _whole)
 PID = Column("a process id", _pid)
 NUMBER = Column("a number", _number)
+ADDRESS = Column("an IP address", lambda value: str(ipaddress.ip_address(value)))
 TRUTH = Column("true or false", _TRUTHS.__getitem__)
 
 

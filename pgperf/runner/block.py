@@ -34,6 +34,7 @@ from pgperf.runner.client_group import (
     find_server_cgroup,
     started,
 )
+from pgperf.runner.cpu.cgroups import quota_groups
 from pgperf.runner.cpu.clock import slow_read_ns
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
@@ -161,7 +162,7 @@ def run_block(
         context.progress.ended(cohort, run_time.WARM_UP)
         _find_processes(context, groups)
         _choose_windows(context, cohort, groups)
-        process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.pids()})
+        process_cpu = process_cpu_of(context.host, groups)
         measured = _rounds(context, groups, cohort, block)
         counted = {**_close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
         away = accounts(groups, counted)
@@ -354,11 +355,21 @@ def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
         group.look_again = False
 
 
+def process_cpu_of(host: Host, groups: Iterable[ClientGroup]) -> ProcessCpu:
+    """Begin the accounts of a block. CPU quotas may have changed since the last one."""
+    quota_groups.cache_clear()
+    return ProcessCpu(host, _pids(groups))
+
+
+def _pids(groups: Iterable[ClientGroup]) -> set[int]:
+    return {pid for group in groups for pid in group.pids()}
+
+
 def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
     """The CPU time of all processes in the block; short-lived processes of the server count as
     ours.
     """
-    counted = process_cpu.close()
+    counted = process_cpu.close(_pids(groups))
     short_lived_ns = sum(group.totals.of_short_lived_ns for group in groups)
     clock = {"clock_read_ns": ns} if (ns := slow_read_ns()) else {}
     return {**counted, **clock, "ours_ns": counted["ours_ns"] + short_lived_ns}

@@ -29,7 +29,7 @@ from pgperf.runner.client_process import (
     login,
     site_environment,
 )
-from pgperf.runner.cpu import placement, schedstat
+from pgperf.runner.cpu import placement
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
 from pgperf.runner.cpu.cgroups import ServerCgroup
 from pgperf.runner.cpu.host import Host
@@ -91,7 +91,7 @@ class ClientGroup:
     )  # who works for it where the server is on another host
     totals: BlockTotals = field(default_factory=BlockTotals)
     missing_grant: str = ""  # the GRANT without which the server does not show its sessions; "": none
-    look_again: bool = False  # do other backends serve it, or has one of the server's own processes ended?
+    look_again: bool = False  # do other processes serve it, or has one of those that were found ended?
     server_unknown: str = ""  # why the CPU time of a server whose backends come and go is unknown
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
     part: HostPart = WHOLE  # which of the variant's clients are on this host
@@ -261,8 +261,7 @@ def closed(group: ClientGroup, accounting: SliceAccounting | None) -> SliceAccou
     account = accounting.close()
     group.totals.add(account)
     group.look_again |= group.backends_pass and accounting.new_processes()
-    if account.cpu_time["auxiliary"] is None:
-        group.look_again |= not all(map(schedstat.started, group.auxiliary_pids))
+    group.look_again |= accounting.lost_processes(account)
     return account
 
 

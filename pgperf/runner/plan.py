@@ -122,8 +122,9 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
     The workloads of a suite come one after the other, in random order, and so do the routes of each.
     Within a route this is the best of 24 shuffles: it keeps each rung close to the rung below,
     controls close to their originals and two workloads of a layer close together, because
-    consecutive slices share some of the machine's noise. In the first round, searches come last:
-    their closed loops show them what these processes can do.
+    consecutive slices share some of the machine's noise. An original and its controls then draw for
+    their places. In the first round, searches come last: their closed loops show them what these
+    processes can do.
     """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants
@@ -136,7 +137,7 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
         min((rng.sample(group, len(group)) for _ in range(_SHUFFLES)), key=partial(_distance, variants))
         for group in shuffled
     ]
-    order = [index for group in nearest for index in group]
+    order = [index for group in nearest for index in _drawn(rng, variants, group)]
     return order if round_ else sorted(order, key=lambda index: variants[index].is_search)
 
 
@@ -145,6 +146,23 @@ def _shuffled(rng: random.Random, items: Iterable[T]) -> list[T]:
     if len(shuffled) > 1:
         rng.shuffle(shuffled)
     return shuffled
+
+
+def _drawn(rng: random.Random, variants: Sequence[Variant], order: Sequence[int]) -> list[int]:
+    """The same order, with the places of an original and its controls among them at random.
+
+    In the nearest order a control, which is compared with its original only, is at an end more
+    often. There it follows a slice of another route, so it would not measure the same as its
+    original.
+    """
+    places: dict[Variant, list[int]] = {}
+    for place, index in enumerate(order):
+        places.setdefault(replace(variants[index], control=0), []).append(place)
+    found = list(order)
+    for own in places.values():
+        for place, index in zip(own, _shuffled(rng, [order[place] for place in own]), strict=True):
+            found[place] = index
+    return found
 
 
 def _distance(variants: Sequence[Variant], order: Sequence[int]) -> int:

@@ -61,13 +61,14 @@ class ResultSize:
 def estimate(plan: Plan) -> ResourceEstimate:
     """Predict from the plan alone.
 
-    The run needs one control connection, and two more for diagnostics.
+    The run needs one control connection, two more for diagnostics, and one for tables that it fills.
     """
     connections = [
         sum(v.connections for v in owners(cohort) if not over_http(v.layer)) for cohort in plan.cohorts
     ]
     memory = [start_bytes(cohort) for cohort in plan.cohorts]
-    own = 3 if plan.definition.diagnostic_ms else 1
+    fills = any(plan.definition.work(variant.workload).bulk for variant in plan.variants)
+    own = 1 + 2 * bool(plan.definition.diagnostic_ms) + fills
     seconds = plan.definition.budget_s or run_time.seconds(plan)
     return ResourceEstimate(seconds, max(connections) + own, max(memory))
 

@@ -24,7 +24,7 @@ from pgperf.core.protocol import scrub
 from pgperf.core.records import Cohort, LeftOut, Variant
 from pgperf.load import rows
 from pgperf.runner import host_slices
-from pgperf.runner.block import warm_up
+from pgperf.runner.block import process_cpu_of, warm_up
 from pgperf.runner.client_group import ClientGroup, started
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import idle, network
@@ -178,7 +178,7 @@ class _Share:
         groups = self._block_long.enter_context(self._started(parts, order))
         warm_up(plan.definition, groups)
         self.groups = {cohort.variants.index(group.variant): group for group in groups}
-        self.process_cpu = ProcessCpu(self.host, {pid for group in groups for pid in group.pids()})
+        self.process_cpu = process_cpu_of(self.host, groups)
         self.last_seq = None
         return self._ready(), b""
 

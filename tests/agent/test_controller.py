@@ -284,7 +284,7 @@ class TestSamples:
 class TestUnknown:
     """Whatever is wrong, nothing is raised, the reason is told, and nothing more is asked."""
 
-    ORDER = WatchRequest([["1", "", "", "0"]], [1])
+    ORDER = WatchRequest([["1", "", "", "0", None]], [1])
 
     def test_a_local_server_needs_no_agent(self, run: Run) -> None:
         assert AgentController(run).facts() == {}
@@ -462,9 +462,10 @@ class TestWatch:
     @pytest.mark.parametrize("order", [
         [], 1, "watch", None, {}, {"watch": None}, {"watch": []},
         {"watch": {"sessions": 1, "backends": [], "poolers": []}},
-        {"watch": {"sessions": [["1", "", "", "nan"]], "backends": [], "poolers": []}},
-        {"watch": {"sessions": [["1/../2", "", "", "0"]], "backends": [], "poolers": []}},
-        {"watch": {"sessions": [["1", {}, "", "0"]], "backends": [], "poolers": []}},
+        {"watch": {"sessions": [["1", "", "", "nan", None]], "backends": [], "poolers": []}},
+        {"watch": {"sessions": [["1/../2", "", "", "0", None]], "backends": [], "poolers": []}},
+        {"watch": {"sessions": [["1", {}, "", "0", None]], "backends": [], "poolers": []}},
+        {"watch": {"sessions": [["1", "", "", "0", {}]], "backends": [], "poolers": []}},
         {"watch": {"sessions": [], "backends": [-1], "poolers": []}},
         {"watch": {"sessions": [], "backends": ["1"], "poolers": []}},
         {"watch": {"sessions": [], "backends": [2**40], "poolers": []}},

@@ -36,6 +36,7 @@ from pgperf.runner.cpu.accounting import ROLES, SliceAccount, SliceAccounting
 from pgperf.runner.cpu.host import Host, HostInterval
 from pgperf.runner.cpu.schedstat import CpuTime
 from pgperf.runner.plan import make_plan
+from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.server import departure
 from pgperf.runner.server.probe import ServerProbe
 from tests.core.builders import variant
@@ -241,7 +242,7 @@ class TestWebServersThatKeepTheirConnections:
 
     def test_nobody_waits_until_they_leave(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[ClientGroup] = []
-        monkeypatch.setattr(departure, "of_backends", lambda *words: asked.append(words) or "left")
+        monkeypatch.setattr(departure, "of_backends", lambda *words, **_: asked.append(words) or "left")
         probe = ServerProbe([], object(), "app", False)  # type: ignore[arg-type]
         assert probe.departed(self.group()) == ""
         assert probe.departed(replace(self.group(), server_pids=[])) == "left"
@@ -324,6 +325,17 @@ class TestSharedClients:
             own.kill()
             own.wait()
             measure(one, request, 0, 0, Host.here())
+        assert one.look_again
+
+    @pytest.mark.parametrize("role", ["server", "pooler", "web", "proxy"])
+    def test_whoever_ends_is_looked_for_again(self, role: str) -> None:
+        """As a pooler replaces its connections to the server, and a web server its workers."""
+        with groups_of(1) as (one, _control), subprocess.Popen(["true"]) as gone:
+            gone.wait()
+            one.server_pids = [gone.pid] if role == "server" else []
+            one.pooled, one.pooler_pid = role == "pooler", gone.pid if role == "pooler" else None
+            one.web = WebProcesses(**{each: [gone.pid] if role == each else [] for each in ("web", "proxy")})
+            measure(one, protocol.Slice(seq=1, lead_in_ops=1, count=5), 0, 0, Host.here())
         assert one.look_again
 
     def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:

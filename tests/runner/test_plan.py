@@ -1,6 +1,8 @@
 """The plan: its variants, controls and cohorts, and their order."""
 
 import itertools
+import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -243,6 +245,22 @@ def test_compared_variants_are_closer_than_in_a_plain_shuffle() -> None:
     distance = sum(abs(order.index(0) - order.index(control)) for order in orders) / len(orders)
     assert distance < 2.0  # a plain shuffle of seven has 8/3
     assert {order.index(0) for order in orders} == set(range(7))
+
+
+def test_a_control_is_as_often_first_of_its_route_as_its_original() -> None:
+    """The first follows a slice of another route, so a control would differ from its original."""
+    plan = make_plan(definition(layers=LADDER, routes=ROUTES))
+    variants = plan.cohorts[0].variants
+    firsts: Counter[int] = Counter()
+    for round_ in range(600):
+        order = round_order(plan, 0, 0, round_)
+        assert sorted(order) == list(range(len(variants)))
+        firsts.update(next(own) for _route, own in itertools.groupby(order, lambda at: variants[at].route))
+    for control in (at for at, variant in enumerate(variants) if variant.control):
+        original = variants.index(replace(variants[control], control=0))
+        both = firsts[control] + firsts[original]
+        assert both > 100
+        assert abs(firsts[control] - both / 2) < 3.5 * math.sqrt(both) / 2
 
 
 def test_rounds_differ_and_repeat_with_the_seed() -> None:

@@ -22,6 +22,11 @@ def test_estimate_counts_clients_controls_and_the_control_connection() -> None:
     assert preflight.estimate(plan).connections == 8 * 2 + 1
 
 
+def test_the_connection_that_empties_tables_is_counted() -> None:
+    what = definition(workloads=(COPYFROM,), layers=("psycopg",), bulk_api="dbapi")
+    assert preflight.estimate(make_plan(what)).connections == 1 * 2 + 1 + 1
+
+
 def test_shared_clients_are_counted_once() -> None:
     shared = preflight.estimate(make_plan(definition(clients=(1, 2, 4, 8))))
     assert shared.connections == 8 + 1 + 1  # one control of one client, and the monitor

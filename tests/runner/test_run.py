@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,8 +25,10 @@ from pgperf.core.exceptions import (
     TimeIsUp,
 )
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
-from pgperf.runner.block import RunContext
+from pgperf.runner.block import RunContext, process_cpu_of
 from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.cpu import cgroups
+from pgperf.runner.cpu.host import Host
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
 from pgperf.runner.progress import Progress
@@ -106,6 +109,18 @@ def test_a_block_keeps_the_cost_of_a_slow_clock(
     account = cpu_account(watcher.blocks[:1])
     assert account is not None
     assert account.clock_read_ns == cost_ns
+
+
+def test_a_quota_that_was_set_since_the_last_block_is_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A pooler is the same process in all blocks, and in the next run of this worker."""
+    monkeypatch.setattr(cgroups, "groups_of", lambda *_around: [tmp_path])
+    pooler = frozenset({0})
+    assert cgroups.quota_groups(pooler) == ()
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    process_cpu_of(Host.here(), [])
+    assert cgroups.quota_groups(pooler) == (tmp_path,)
 
 
 def test_each_block_is_announced_before_its_clients_start() -> None:

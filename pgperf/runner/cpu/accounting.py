@@ -130,6 +130,11 @@ class SliceAccounting:
         before, after = self._other_sessions, self._read_other_sessions()
         return before is not None and after is not None and not after.keys() <= before.keys()
 
+    def lost_processes(self, account: SliceAccount) -> bool:
+        """Has a process ended, so that the account lacks the CPU time of its role?"""
+        unknown = (role for role, used in account.cpu_time.items() if used is None)
+        return not all(schedstat.started(pid) for role in unknown for pid in self._steady(role) or ())
+
     def _passing_backends(self, cgroup_ns: int | None, auxiliary: CpuTime | None) -> CpuTime | None:
         if cgroup_ns is None or self._cgroup_ns is None:
             return None

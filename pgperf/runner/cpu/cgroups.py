@@ -137,17 +137,32 @@ def groups_of(
 
 def quota(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> float | None:
     """The lowest CPU quota, in CPUs, of a process's groups; None if there is no visible limit."""
-    found = groups_of(pid, mounts, proc)
+    found = groups_of(pid, mounts, proc, _QUOTAS)
     limits = [_limit(above) for group in found for above in (group, *group.parents)]
     return min((limit for limit in limits if limit), default=None)
 
 
 @lru_cache(maxsize=512)
 def quota_groups(pids: frozenset[int], mounts: Path = MOUNTS, proc: Path = PROC) -> tuple[Path, ...]:
-    """The groups with a CPU quota that these processes are in, kept for the next slices."""
+    """The groups with a CPU quota that these processes are in, kept for the slices of a block.
+
+    Each once, also where its hierarchy is mounted twice.
+    """
     found = (group for pid in pids for group in groups_of(pid, mounts, proc, _QUOTAS))
     every = {above: None for group in found for above in (group, *group.parents)}
-    return tuple(group for group in every if _limit(group))
+    limited: dict[tuple[int, int], Path] = {}
+    for group in filter(_limit, every):
+        limited.setdefault(_identity(group), group)
+    return tuple(limited.values())
+
+
+def _identity(directory: Path) -> tuple[int, int]:
+    """The same by every path; (0, 0) of a group that has ended."""
+    try:
+        found = os.stat(directory)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def throttled_ns(groups: Iterable[Path]) -> int:
@@ -189,7 +204,7 @@ def members(directory: Path) -> set[int]:
 def mounted(mounts: Path = MOUNTS) -> Iterator[tuple[Path, str, list[str]]]:
     """Mount point, type and options of each mounted file system."""
     try:
-        lines = mounts.read_text().splitlines()
+        lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return
     for line in lines:

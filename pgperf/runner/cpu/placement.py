@@ -6,14 +6,18 @@ clients reconnect.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from pgperf.runner.cpu import cgroups, release, schedstat
+
+_CPUS = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class CpuPlacement:
         }
 
 
-def place(wish: str, available: Iterable[int], refusal: str) -> CpuPlacement:
+def place(wish: str, available: Iterable[int], refusal: str, topology: Path = _CPUS) -> CpuPlacement:
     """The CPUs for a requested placement.
 
     `refusal`: why the server may not be pinned, "" if it may.
@@ -64,7 +68,17 @@ def place(wish: str, available: Iterable[int], refusal: str) -> CpuPlacement:
     if len(cpus) < 2:
         return CpuPlacement("scheduler", note="apart needs two CPUs, this machine has one")
     half = len(cpus) // 2
-    return CpuPlacement("apart", frozenset(cpus[:half]), frozenset(cpus[half:]))
+    by_core = sorted(cpus, key=lambda cpu: (_core(cpu, topology), cpu))
+    return CpuPlacement("apart", frozenset(by_core[:half]), frozenset(by_core[half:]))
+
+
+def _core(cpu: int, topology: Path) -> int:
+    """The first CPU of its core: siblings share that core's units. Itself where that is unknown."""
+    try:
+        siblings = (topology / f"cpu{cpu}/topology/thread_siblings_list").read_text()
+        return int(re.split("[,-]", siblings)[0])
+    except (OSError, ValueError):
+        return cpu
 
 
 def pin(pid: int, cpus: frozenset[int] | None) -> bool:

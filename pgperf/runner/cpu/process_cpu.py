@@ -30,11 +30,12 @@ class ProcessCpu:
         self._machine, self._ours, self._list_pids = host, {*ours, os.getpid()}, list_pids
         self._first = self._sample()
 
-    def close(self) -> dict[str, Any]:
+    def close(self, ours: Iterable[int] = ()) -> dict[str, Any]:
         """`cpus`, `source`, and in ns `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`.
 
-        None is unknown.
+        None is unknown. `ours`: pids that the run has found since.
         """
+        self._ours.update(ours)
         before, after = self._first, self._sample()
         intervals = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
         others = after.stats.keys() - self._ours

@@ -43,9 +43,9 @@ def cpus_of(pid: int) -> frozenset[int] | None:
 def _children(pid: int) -> Iterator[int]:
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
-            with open(f"/proc/{name}/stat") as file:
+            with open(f"/proc/{name}/stat", errors="replace") as file:  # its name may be any bytes
                 parent = file.read().rpartition(")")[2].split()[1]
-        except (OSError, IndexError):
+        except (OSError, ValueError, IndexError):
             continue
         if parent == str(pid):
             yield int(name)

@@ -188,8 +188,8 @@ def parent(pid: int) -> int | None:
 
 def children(pid: int) -> list[int]:
     """The children of a process; none if they are not visible."""
-    try:
-        return [int(child) for child in read_text(f"{_PROC}/{pid}/task/{pid}/children", 1 << 20).split()]
+    try:  # to the end: the kernel gives a page at a time
+        return [int(child) for child in Path(_PROC, f"{pid}/task/{pid}/children").read_bytes().split()]
     except (OSError, ValueError):
         pass  # a kernel without CONFIG_PROC_CHILDREN
     try:

@@ -5,6 +5,8 @@ import socket
 
 import psutil
 
+from pgperf.runner.processes import listeners
+
 #: The names of poolers that have one process each. The first also has only one thread. Proxies
 #: (docker-proxy, HAProxy, ssh) are not poolers. Poolers with many processes (pgpool, pgagroal) are
 #: not supported.
@@ -36,17 +38,9 @@ def process(port: int) -> int | None:
     None if it is not visible, if several processes share the port, or if the process is not a known
     pooler.
     """
-    try:
-        connections = psutil.net_connections(kind="tcp")
-    except psutil.AccessDenied:
-        return None
-    listening = {
-        connection.pid
-        for connection in connections
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-    }
+    listening = listeners.by_port().get(port, set())
     pid = listening.pop() if len(listening) == 1 else None
-    return int(pid) if pid and _name(pid) in NAMES else None
+    return pid if pid and _name(pid) in NAMES else None
 
 
 def processors(pid: int | None) -> int | None:

@@ -5,6 +5,7 @@ others inherit it. mod_wsgi's daemons listen on nothing: they are children of th
 the socket, as all other processes of a server are.
 """
 
+import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import psutil
 
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import unix_sockets
+from pgperf.runner.processes.backends import Endpoint, unmapped
 
 #: The programs that pass requests on.
 PROXIES = ("nginx",)
@@ -26,9 +28,10 @@ Sockets = Mapping[int, set[int]]
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """A socket of this machine, as /proc/net/tcp shows it. Ports of both ends."""
+    """A socket of this machine, as /proc/net/tcp shows it. Its own address, ports of both ends."""
 
     state: str
+    address: str
     port: int
     peer_port: int
     inode: int
@@ -69,9 +72,9 @@ def find(port: int, working: Callable[[], AbstractContextManager[object]] = null
 
 @dataclass(frozen=True)
 class Connections:
-    """The TCP ports of both ends of the connections that some processes have made."""
+    """Both ends of the TCP connections that some processes have made."""
 
-    own_ports: frozenset[int] = frozenset()
+    own_ends: frozenset[Endpoint] = frozenset()
     peer_ports: frozenset[int] = frozenset()
 
 
@@ -83,7 +86,8 @@ def connections(pids: Collection[int]) -> Connections:
     for _ in range(_LOOKS if pids else 0):
         own = {inode for pid in pids for inode in unix_sockets.held(pid)}
         made |= set(_made(own, tcp_sockets()))
-    return Connections(frozenset(each.port for each in made), frozenset(each.peer_port for each in made))
+    own_ends = frozenset((_address(each.address), each.port) for each in made)
+    return Connections(own_ends, frozenset(each.peer_port for each in made))
 
 
 def _made(own: Collection[int], sockets: Sequence[TcpSocket]) -> list[TcpSocket]:
@@ -108,7 +112,13 @@ def tcp_sockets(proc: str = "/proc") -> list[TcpSocket]:
 
 def _socket(words: list[str]) -> TcpSocket:
     ports = [int(address.rpartition(":")[2], 16) for address in words[1:3]]
-    return TcpSocket(words[3], ports[0], ports[1], int(words[9]))
+    return TcpSocket(words[3], words[1].partition(":")[0], ports[0], ports[1], int(words[9]))
+
+
+def _address(digits: str) -> str:
+    """From words of 32 bits, whose bytes are in the order of this machine."""
+    each = [int(digits[at : at + 8], 16) for at in range(0, len(digits), 8)]
+    return unmapped(struct.pack(f"={len(each)}I", *each))
 
 
 def _held() -> Sockets:

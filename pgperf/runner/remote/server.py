@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
+from pgperf.core.answers import ADDRESS
 from pgperf.core.records import SliceRecord
 from pgperf.runner.cpu import top
 from pgperf.runner.remote.counters import (
@@ -62,10 +63,12 @@ class WatchRequest:
 
 
 def _row(row: Sequence[str | None]) -> Row:
-    pid, name, port, born_s = row
+    pid, name, port, born_s, address = row
     _pid(int(pid or 0))
     if not isinstance(name, str | None) or not -1 <= int(port or 0) <= 65_535:
         raise ValueError("a session has a name and a port")
+    if address is not None:
+        ADDRESS.read(str(address))
     if not math.isfinite(float(born_s or 0)):
         raise ValueError("a session has a time")
     return row

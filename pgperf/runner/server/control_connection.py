@@ -54,13 +54,11 @@ class ControlConnection:
             memory_bytes=_MEMORY_BYTES,
         )
         self._unread = 0  # answers still to come, of interrupted waits too
-        self._backend = 0
+        self._backend = 0  # its pid; 0: not on this machine
 
     def pids(self) -> Iterator[int]:
         """Its client, and its backend where that is on this machine."""
-        yield self._client.pid
-        if schedstat.backend_is_here(self._backend):
-            yield self._backend
+        yield from filter(None, (self._client.pid, self._backend))
 
     def query(self, sql: str, timeout_s: float = _TIMEOUT_S) -> list[list[str | None]]:
         """Run one statement in its own transaction and return its rows, every value as text."""
@@ -102,6 +100,13 @@ class ControlConnection:
             "Is it a PostgreSQL server of a supported version, or a pooler of one?"
         )
 
+    def _here(self, backend: int) -> int:
+        """A backend of this machine, else 0: one that is older than its client is of another machine,
+        and has the pid of one that is here.
+        """
+        young = schedstat.started(backend) >= schedstat.started(self._client.pid)
+        return backend if young and schedstat.backend_is_here(backend) else 0
+
     def _next_answer(self, timeout_s: float) -> protocol.Rows:
         answer = self._client.expect(protocol.Rows, timeout_s)
         self._unread -= 1
@@ -122,7 +127,7 @@ class ControlConnection:
         try:
             authentication.check(self._route, self._spec.application_name)
             self._client.send(self._spec)
-            self._backend = self._client.expect(protocol.Ready, _TIMEOUT_S).backend_pid
+            self._backend = self._here(self._client.expect(protocol.Ready, _TIMEOUT_S).backend_pid)
         except BaseException:
             self._client.kill()
             raise

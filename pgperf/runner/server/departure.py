@@ -33,16 +33,22 @@ Ask = Callable[[ControlQuery], list[tuple[Any, ...]]]
 
 
 def of_backends(
-    ask: Ask, applications: Collection[str], postmaster: int | None, timeout_s: float = TIMEOUT_S
+    ask: Ask,
+    applications: Collection[str],
+    postmaster: int | None,
+    timeout_s: float = TIMEOUT_S,
+    since_ticks: int = 0,
 ) -> str:
     """Wait until the connections with these application names have no process any more.
 
     `postmaster`: its pid if the server is on this machine; then the kernel reports the end of each
-    process. Returns why the wait ended early, else "".
+    process. `since_ticks`: none of them began before that, in ticks since boot. Returns why the
+    wait ended early, else "".
     """
     deadline = time.monotonic() + timeout_s
     if postmaster:
-        return _said(_remaining(leaving(ask, applications, postmaster), deadline), timeout_s)
+        pids = leaving(ask, applications, postmaster, since_ticks)
+        return _said(_remaining(pids, deadline), timeout_s)
     return _said(_polled(lambda: _named(ask, applications), deadline), timeout_s)
 
 
@@ -55,12 +61,18 @@ def of_statements(ask: Ask, applications: Collection[str], timeout_s: float = TI
     return _said(_polled(lambda: _named(ask, applications, only_busy=True), deadline), timeout_s)
 
 
-def leaving(ask: Ask, applications: Collection[str], postmaster: int) -> set[int]:
-    """The processes of these connections, and those that the server does not list any more."""
+def leaving(ask: Ask, applications: Collection[str], postmaster: int, since_ticks: int = 0) -> set[int]:
+    """The processes of these connections, and those that the server does not list any more.
+
+    The server never lists a background worker without a database, such as pg_prewarm's. It began
+    with the server, so it is older than any connection of the run.
+    """
     children = set(schedstat.children(postmaster))  # first: one that starts later is not of the slice
     rows = ask(_SESSIONS)
     unlisted = children - {pid for pid, _name, _busy in rows}
-    stays = {pid for pid in unlisted if _title(pid).endswith(_UNLISTED)}
+    stays = {
+        pid for pid in unlisted if schedstat.started(pid) < since_ticks or _title(pid).endswith(_UNLISTED)
+    }
     return unlisted - stays | {pid for pid, name, _busy in rows if name in applications}
 
 

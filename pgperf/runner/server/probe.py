@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pgperf.core import layers
-from pgperf.core.answers import PID, WHOLE, ControlQuery
+from pgperf.core.answers import WHOLE, ControlQuery
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.runner import preflight
@@ -13,7 +13,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import SESSIONS, Sessions, hidden_from
+from pgperf.runner.processes.backends import OWN_SESSION, SESSIONS, Sessions, hidden_from, is_backend
 from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
 from pgperf.runner.server import departure, web_servers
 from pgperf.runner.server.control_connection import ControlConnection
@@ -42,6 +42,7 @@ class ServerProbe:
         self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
         self._pinning = placement.TemporaryPinning()
         self._postmaster: int | None = None  # None: not on this machine, or not looked up yet
+        self._since_ticks = 0  # no backend of a client began before that
         self.application = f"pgperf-{run_id}"
         #: The pid of the pooler of each pooled route; None if it is not visible.
         self._poolers = {
@@ -70,11 +71,16 @@ class ServerProbe:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._pinning.restore()
-        if self._connection and error[0]:
-            self._end_statements(self._connection)
-        if self._connection:
-            self._connection.__exit__(*error)
+        try:
+            self._pinning.restore()
+        finally:
+            if self._connection:
+                self._leave(self._connection, *error)
+
+    def _leave(self, connection: ControlConnection, *error: Any) -> None:
+        if error[0]:
+            self._end_statements(connection)
+        connection.__exit__(*error)
 
     def _end_statements(self, connection: ControlConnection) -> None:
         """End the statements of killed clients: a server notices a lost connection only after the
@@ -130,8 +136,9 @@ class ServerProbe:
         """Why the server's backends may not be pinned; "" if they may."""
         if not self._connection:
             return _PIN_OFF if self._web_routes and not self._may_pin else ""
-        (pid,) = self._connection.one(_OWN_PID)
-        self._postmaster = schedstat.parent(pid) if schedstat.backend_is_here(pid) else None
+        pid, born_s = self._connection.one(OWN_SESSION)
+        if is_backend(pid, born_s):
+            self._postmaster, self._since_ticks = schedstat.parent(pid), schedstat.started(pid)
         if not self._may_pin:
             return _PIN_OFF
         if not self._postmaster:
@@ -158,7 +165,9 @@ class ServerProbe:
             return ""
         if group.variant.route in self._poolers:
             return departure.of_statements(self.all, group.applications)
-        return departure.of_backends(self.all, group.applications, self._postmaster)
+        return departure.of_backends(
+            self.all, group.applications, self._postmaster, since_ticks=self._since_ticks
+        )
 
     def finder(self, cpu_placement: placement.CpuPlacement) -> Callable[[list[ClientGroup]], None]:
         """Fills in and pins the server processes of each group, found by application name."""
@@ -216,7 +225,7 @@ class ServerProbe:
                 self._backends(reported, group, groups) if known else [], address, shared
             )
         backends = sorted({pid for group in groups for pid in group.remote_processes.backends})
-        nameless = [[pid, "", port, born] for pid, _name, port, born in rows]
+        nameless = [[pid, "", *rest] for pid, _name, *rest in rows]
         agent.watch(WatchRequest(nameless, backends, sorted(set(self._addresses.values()))))
 
     def _backends(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> list[int]:
@@ -274,7 +283,6 @@ WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL
 GROUP BY r.rolconnlimit, d.datconnlimit
 """
 _FREE_SLOTS = ControlQuery("its free connection slots", _FREE_SLOTS_SQL, (WHOLE,))
-_OWN_PID = ControlQuery("the process of this connection", "SELECT pg_backend_pid()", (PID,))
 # One session that the login may not end would fail the whole statement: only a superuser ends those
 # of superusers.
 _END_SESSIONS = """

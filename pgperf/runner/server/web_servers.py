@@ -53,7 +53,7 @@ def _look(group: ClientGroup, port: int) -> None:
             ports = web_processes.connections(group.web.web).peer_ports
         poolers = filter(None, map(pooler_process.process, sorted(ports)))
         group.pooler_pid = next(poolers, None)
-        group.relay_pid = next(relay_process.at(ports), None)
+        group.relay_pid = next(iter(relay_process.at(ports)), None)
     group.pooled = group.pooler_pid is not None
 
 
@@ -74,6 +74,6 @@ def _find_backends(group: ClientGroup, sessions: Sessions) -> None:
     nearest = group.pooler_pid or group.relay_pid
     clients = [nearest] if nearest else group.web.web or []
     local = [session.pid for session in sessions.here if session.port < 0]
-    found = sessions.from_ports(web_processes.connections(clients).own_ports)
+    found = sessions.from_ends(web_processes.connections(clients).own_ends)
     by_socket = [pid for each in clients for pid in unix_sockets.connected(each, local)] if local else []
     group.server_pids = list(dict.fromkeys([*found, *by_socket]))

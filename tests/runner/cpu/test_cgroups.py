@@ -147,6 +147,11 @@ def test_the_groups_that_count_the_time_of_a_process(tmp_path: Path) -> None:
     assert list(groups_of(7, tmp_path / "none", tmp_path)) == []
 
 
+def test_a_mount_point_that_is_no_text_hides_none_of_the_others(machine: Machine) -> None:
+    machine.mounts.write_bytes(b"disk /m\xff ext4 rw 0 0\n" + machine.mounts.read_bytes())
+    assert machine.own()
+
+
 def test_the_lowest_quota_of_all_parents_applies(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) is None
     (machine.group / "cpu.max").write_text("max 100000\n")
@@ -164,6 +169,17 @@ def test_a_quota_of_cgroup_v1(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) is None
     (machine.group / "cpu.cfs_quota_us").write_text("200000\n")
     assert quota(10, machine.mounts, machine.proc) == 2.0
+
+
+def test_a_quota_is_that_of_the_hierarchy_that_limits(machine: Machine, tmp_path: Path) -> None:
+    """Where the two controllers of cgroup v1 are mounted apart."""
+    (machine.proc / "10" / "cgroup").write_text("4:cpu:/db\n3:cpuacct:/all\n")
+    machine.mounts.write_text(
+        f"a {tmp_path}/none cgroup rw,cpuacct 0 0\nb {machine.groups} cgroup rw,cpu 0 0\n"
+    )
+    (machine.group / "cpu.cfs_period_us").write_text("100000\n")
+    (machine.group / "cpu.cfs_quota_us").write_text("50000\n")
+    assert quota(10, machine.mounts, machine.proc) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -187,6 +203,16 @@ def test_throttled_time_is_that_of_the_groups_with_a_quota(
     assert throttled_ns(found) == 1_500_000
     (machine.group / "cpu.stat").unlink()
     assert throttled_ns(found) == 0
+
+
+def test_a_group_that_is_mounted_twice_is_throttled_once(machine: Machine, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    again.symlink_to(machine.groups)  # as by a second mount: another path, the same files
+    machine.mounts.write_text(SECOND.format(machine.groups) + SECOND.format(again))
+    (machine.group / "cpu.max").write_text("50000 100000\n")
+    (machine.groups / "cpu.max").write_text("50000 100000\n")
+    found = quota_groups(frozenset({10}), machine.mounts, machine.proc)
+    assert found == (machine.group, machine.groups)
 
 
 def test_the_members_of_a_group(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from pgperf.runner.cpu import cgroups, placement
+from pgperf.runner.cpu import cgroups, placement, release
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +27,31 @@ def no_quota(monkeypatch: pytest.MonkeyPatch) -> None:
         ("scheduler", range(4), None, None),
     ],
 )
-def test_placements(wish: str, cpus: range, clients: set[int] | None, server: set[int] | None) -> None:
-    got = placement.place(wish, cpus, "")
+def test_placements(
+    wish: str, cpus: range, clients: set[int] | None, server: set[int] | None, tmp_path: Path
+) -> None:
+    got = placement.place(wish, cpus, "", tmp_path)
     assert (got.clients and set(got.clients), got.server and set(got.server)) == (clients, server)
     assert got.placement == wish
     assert got.note == ""
+
+
+@pytest.mark.parametrize(
+    ("siblings", "clients"),
+    [
+        (["0,4", "1,5", "2,6", "3,7"] * 2, {0, 4, 1, 5}),
+        (["0-1", "0-1", "2-3", "2-3", "4-5", "4-5", "6-7", "6-7"], {0, 1, 2, 3}),
+        ([""] * 8, {0, 1, 2, 3}),
+    ],
+)
+def test_the_two_cpus_of_a_core_have_one_role(siblings: list[str], clients: set[int], tmp_path: Path) -> None:
+    for cpu, text in enumerate(siblings):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{text}\n")
+    got = placement.place("apart", range(8), "", tmp_path)
+    assert got.clients == clients
+    assert got.server == set(range(8)) - clients
 
 
 def test_cpus_by_role() -> None:
@@ -181,6 +202,28 @@ pinning.pin_with_children(int(sys.argv[1]), frozenset({int(sys.argv[2])}))
 print(flush=True)
 sys.stdin.read()
 """
+
+
+NAMED = """
+import sys
+open("/proc/self/comm", "wb").write(b"\\xff\\xfe")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_with_a_name_that_is_no_text_keeps_none_from_its_cpus() -> None:
+    """Any user may start one, so it is there for everyone who reads all processes."""
+    before = os.sched_getaffinity(0)
+    one = frozenset(sorted(before)[:1])
+    argv = [sys.executable, "-c", NAMED]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        placement.pin(child.pid, one)
+        release.release(os.getpid(), before, one)
+        assert os.sched_getaffinity(child.pid) == before
+        child.communicate()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])

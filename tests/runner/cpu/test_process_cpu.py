@@ -46,6 +46,19 @@ def test_own_processes_are_separate_from_others() -> None:
     assert found["elapsed_ns"] > 0
 
 
+def test_processes_that_are_found_within_the_block_are_own_ones() -> None:
+    """As what a pooler or a web server starts in the place of what has ended."""
+    listed: list[int] = []
+    process_cpu = ProcessCpu(Host.here(), [], lambda: listed)
+    with python(f"{WORK}; {WAIT}") as later:
+        listed.append(later.pid)
+        used = schedstat.process_stat(later.pid)
+        found = process_cpu.close([later.pid])
+    assert used
+    assert found["ours_ns"] >= used.run_ns > 10_000_000
+    assert found["others_ns"] == 0
+
+
 def test_the_time_of_an_ended_process_is_its_parents() -> None:
     code = f"import subprocess, sys; print(flush=True); input(); subprocess.run([sys.executable, '-c', {WORK!r}])"
     with python(f"{code}; print(flush=True); input()") as parent:

@@ -146,6 +146,32 @@ def test_siblings_are_the_parent_and_its_children() -> None:
     assert schedstat.siblings(child.pid) == []
 
 
+#: They end at once and stay in the list until their parent asks for them.
+MANY_CHILDREN = """
+import os, sys
+for _ in range(1200):
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+print(pid, flush=True)
+sys.stdin.read()
+for _ in range(1200):
+    os.wait()
+"""
+
+
+def test_all_of_many_children_are_seen() -> None:
+    """The kernel's list of them is longer than a page."""
+    argv = [sys.executable, "-I", "-S", "-c", MANY_CHILDREN]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        newest = int(process.stdout.readline())
+        found = schedstat.children(process.pid)
+        process.communicate()
+    assert newest in found
+    assert len(found) == 1200
+
+
 def test_this_process_is_no_backend() -> None:
     assert not schedstat.backend_is_here(os.getpid())
     assert not schedstat.backend_is_here(0)

@@ -1,18 +1,20 @@
 """The connections and the auxiliary processes of a real server."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, LiteralString
 
+import psutil
 import psycopg
 import pytest
 
 from pgperf.core.records import Route
-from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import QUERY, Sessions, is_backend
+from pgperf.runner.processes import pooler_process, web_processes
+from pgperf.runner.processes.backends import QUERY, Sessions, is_backend, own_ends, unmapped
 from tests.waiting import until
 
 
@@ -57,6 +59,43 @@ def test_all_server_connections_of_a_pooler_are_found(routes: dict[str, Route]) 
     assert pid
     assert pooler
     assert pid[0] in sessions.from_process(pooler)
+
+
+def test_connections_are_found_by_the_ends_of_a_web_servers_sockets(
+    connection: psycopg.Connection[Any],
+) -> None:
+    ends = web_processes.connections([os.getpid()]).own_ends
+    assert connection.info.backend_pid in Sessions.of(rows_of(connection)).from_ends(ends)
+
+
+@pytest.fixture
+def twins(connection: psycopg.Connection[Any]) -> list[list[str | None]]:
+    """The connection, and one with the same port from another machine, as the server reports them."""
+    pid = connection.info.backend_pid
+    own = next(row for row in rows_of(connection) if row[0] == str(pid))
+    other = psutil.Process(pid).parent().children()[0]
+    return [own, [str(other.pid), "", own[2], str(other.create_time()), "192.0.2.7"]]
+
+
+def test_a_connection_from_another_machine_may_have_the_same_port(twins: list[list[str | None]]) -> None:
+    for sessions in (Sessions.of(twins), Sessions.reported(twins)):
+        assert len(sessions.here) == 2
+        assert sessions.from_process(os.getpid()) == [int(twins[0][0] or 0)]
+
+
+def test_an_address_that_is_translated_on_the_way_leaves_the_port(twins: list[list[str | None]]) -> None:
+    """Where no connection of the process has its own address, on another machine."""
+    assert Sessions.of(twins[1:]).from_process(os.getpid()) == []
+    assert Sessions.reported(twins[1:]).from_process(os.getpid()) == [int(twins[1][0] or 0)]
+
+
+def test_the_own_end_of_a_connection_is_as_the_server_writes_it() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        assert client.getsockname() in own_ends(os.getpid())
+    assert unmapped("::ffff:127.0.0.1") == "127.0.0.1"
 
 
 def title(pid: int) -> str:
@@ -139,7 +178,12 @@ def test_a_worker_of_autovacuum_is_none_of_the_servers_own_processes(
 
 def test_a_server_of_another_machine_has_no_processes_here(connection: psycopg.Connection[Any]) -> None:
     pid = connection.info.backend_pid
-    sessions = Sessions.of([[str(os.getpid()), "ours", "5432", "1.5"], [str(pid), "theirs", None, None]])
+    sessions = Sessions.of(
+        [
+            [str(os.getpid()), "ours", "5432", "1.5", "192.0.2.7"],
+            [str(pid), "theirs", None, None, None],
+        ]
+    )
     assert (list(sessions.here), sessions.others) == ([], {os.getpid(), pid})
     assert sessions.hidden == {"theirs"}
     assert sessions.auxiliaries() == []

@@ -196,12 +196,12 @@ class TestMeters:
         assert found[3].read()[0] > 0
 
     def test_a_pid_with_another_start_time_is_not_the_backend(self, rows: list[list[str | None]]) -> None:
-        older = [[pid, name, port, str(float(born or 0) - 3600)] for pid, name, port, born in rows]
+        older = [[*row[:3], str(float(row[3] or 0) - 3600), row[4]] for row in rows]
         assert run_column(self.own) not in self.names(older, self.own)
 
     def test_a_process_that_is_not_a_backend_is_never_read(self, rows: list[list[str | None]]) -> None:
         own = os.getpid()
-        ours = [str(own), "", "", str(psutil.Process().create_time())]
+        ours = [str(own), "", "", str(psutil.Process().create_time()), None]
         assert run_column(own) not in self.names([*rows, ours], own)
 
     def test_an_unlisted_backend_is_never_read(self, rows: list[list[str | None]]) -> None:
@@ -209,7 +209,7 @@ class TestMeters:
         assert run_column(self.own) not in self.names(others, self.own)
 
     def test_another_host_s_server(self) -> None:
-        assert self.names([["1", "", "", "0"]], 1) == ["host.busy", "top.us"]
+        assert self.names([["1", "", "", "0", None]], 1) == ["host.busy", "top.us"]
 
 
 def test_a_process_that_leaves_need_not_stop_it() -> None:

@@ -214,13 +214,16 @@ class TestTop:
 
 class TestOrder:
     def test_json_round_trip(self) -> None:
-        order = WatchRequest([["11", "name", "40000", "1.5"], ["12", None, None, None]], [11], [POOLER])
+        order = WatchRequest(
+            [["11", "name", "40000", "1.5", "192.0.2.7"], ["12", None, None, None, None]], [11], [POOLER]
+        )
         assert WatchRequest.from_json(order.to_json()) == order
 
     @pytest.mark.parametrize(
         "data", [{}, {"sessions": [], "backends": []}, {"sessions": [["1"]], "backends": [], "poolers": []},
-                 {"sessions": [["x", "", "1", "1"]], "backends": [], "poolers": []},
-                 {"sessions": [["1", "", "1", "x"]], "backends": [], "poolers": []},
+                 {"sessions": [["x", "", "1", "1", None]], "backends": [], "poolers": []},
+                 {"sessions": [["1", "", "1", "x", None]], "backends": [], "poolers": []},
+                 {"sessions": [["1", "", "1", "1", "db1"]], "backends": [], "poolers": []},
                  {"sessions": 7, "backends": [], "poolers": []}, {"sessions": [], "backends": ["x"], "poolers": []}]
     )  # fmt: skip
     def test_anything_else_is_refused(self, data: dict[str, Any]) -> None:

@@ -1,12 +1,15 @@
 """Each query of a control connection gets its own answer."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import psutil
 import pytest
 
+from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Route
-from pgperf.runner.client_process import while_waiting
+from pgperf.runner.client_process import ClientProcess, while_waiting
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.runner.forked_clients import control_connections
@@ -20,6 +23,24 @@ def nursery() -> Iterator[None]:
 
 def cancel() -> None:
     raise RunCancelled("cancelled on request")
+
+
+def test_its_backend_is_not_an_older_one_of_this_machine(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server on another machine may report the pid that a process of the server here has."""
+    with ControlConnection(routes["tcp"]) as connection:
+        _client, backend = connection.pids()
+        older = min(psutil.Process(backend).parent().children(), key=psutil.Process.create_time)
+        expect = ClientProcess.expect
+
+        def elsewhere(self: ClientProcess, kind: Any, timeout_s: float) -> Any:
+            answer = expect(self, kind, timeout_s)
+            return answer._replace(backend_pid=older.pid) if kind is protocol.Ready else answer
+
+        monkeypatch.setattr(ClientProcess, "expect", elsewhere)
+        with ControlConnection(routes["tcp"]) as other:
+            assert len([*other.pids()]) == 1
 
 
 def test_a_query_after_interrupted_waits_gets_its_own_answer(routes: dict[str, Route]) -> None:

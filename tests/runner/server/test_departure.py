@@ -101,6 +101,22 @@ def test_processes_that_no_view_lists_are_not_waited_for(
             process.kill()
 
 
+@pytest.mark.parametrize(("later", "waits"), [(1, False), (0, True)])
+def test_a_process_from_before_the_run_is_not_waited_for(
+    monitor: ControlConnection, postmaster: int, monkeypatch: pytest.MonkeyPatch, later: int, waits: bool
+) -> None:
+    """As pg_prewarm's, which no view lists: it has no database."""
+    title = "postgres: autoprewarm leader"
+    with psutil.Popen([title], executable="/bin/cat", stdin=subprocess.PIPE) as process:
+        monkeypatch.setattr(schedstat, "children", lambda pid: [process.pid])
+        since = schedstat.started(process.pid) + later
+        try:
+            said = departure.of_backends(monitor.all, [OURS], postmaster, SHORT_S, since)
+        finally:
+            process.kill()
+    assert bool(said) is waits
+
+
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM])
 def test_where_the_kernel_reports_no_ends_it_asks_again(
     monkeypatch: pytest.MonkeyPatch,

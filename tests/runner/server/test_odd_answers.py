@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.access import called_functions, fixtures, guardrails, readonly_role
-from pgperf.core.answers import IDENTIFIER, LINE, NUMBER, PID, TEXT, TRUTH, WHOLE, ControlQuery, named
+from pgperf.core.answers import (
+    ADDRESS,
+    IDENTIFIER,
+    LINE,
+    NUMBER,
+    PID,
+    TEXT,
+    TRUTH,
+    WHOLE,
+    ControlQuery,
+    named,
+)
 from pgperf.core.exceptions import ClientFailed, PreflightRefused, UnexpectedAnswer
 from pgperf.core.records import Route
 from pgperf.core.sql_calls import Call
@@ -133,6 +144,7 @@ def test_any_named_row_is_read_or_refused(names: list[str], row: list[str | None
         (PID, {"1": 1, "4194304": 4194304}, ["0", "-1", "x", "", "²", "2147483648", "1_0", " 1"]),
         (WHOLE, {"-5": -5, "0": 0}, ["1.5", "9" * 40, "٣", "1e3", "+1", ""]),
         (NUMBER, {"1.5": 1.5, "-2e3": -2000.0, "7": 7.0}, ["nan", "inf", "1e400", "0x1", "1_0", "e999"]),
+        (ADDRESS, {"127.0.0.1": "127.0.0.1", "::1": "::1"}, ["", "localhost", "1.2.3", "::1/128"]),
         (TRUTH, {"t": True, "False": False}, ["T", "1", "yes", ""]),
         (TEXT, {"": "", "é": "é"}, ["a\0b", "x" * 200_000]),
         (LINE, {"18.4 (Debian)": "18.4 (Debian)", "é\\": "é\\"}, ["", *UNPRINTABLE, "x" * 2_000]),

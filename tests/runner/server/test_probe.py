@@ -1,5 +1,6 @@
 """The processes that the probe finds for a variant, on a real server and pooler."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,17 +11,18 @@ import pytest
 
 from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup
-from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.cpu import schedstat
+from pgperf.runner.cpu.placement import CpuPlacement, TemporaryPinning
 from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import SESSIONS
+from pgperf.runner.processes.backends import OWN_SESSION, SESSIONS
 from pgperf.runner.remote.server import AgentSamples, WatchRequest
-from pgperf.runner.server import probe
+from pgperf.runner.server import departure, probe
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.probe import ServerProbe
 from tests.core.builders import variant
 
 NAME = "pgperf-lent-0"
-HIDDEN = [["17", NAME, None, None]]
+HIDDEN = [["17", NAME, None, None, None]]
 
 
 def login_of(route: Route) -> dict[str, Any]:
@@ -86,6 +88,30 @@ def test_a_backend_on_its_way_out_is_not_one_of_the_servers_own_processes(
     assert group.auxiliary_pids
 
 
+def test_a_process_from_before_the_run_is_none_of_a_slice(
+    routes: dict[str, Route], monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process stands for a background worker of the server that no view lists."""
+    over = ServerProbe([routes["tcp"]], monitor, "lent", False)
+    over.pin_refusal()
+    assert over.is_here
+    monkeypatch.setattr(schedstat, "children", lambda pid: [os.getpid()])
+    monkeypatch.setattr(departure, "_awaited", lambda pids, deadline: len(pids))
+    group = ClientGroup(variant(workload="w", route="tcp", connect="per_operation"), NAME)
+    assert over.departed(group) == ""
+
+
+@pytest.mark.parametrize(("seconds", "is_here"), [(0, True), (-60, False)])
+def test_a_server_elsewhere_may_report_the_pid_of_a_backend_here(
+    monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch, seconds: int, is_here: bool
+) -> None:
+    pid, born_s = monitor.one(OWN_SESSION)
+    monkeypatch.setattr(monitor, "one", lambda query: (pid, born_s + seconds))
+    over = ServerProbe([], monitor, "lent", False)
+    over.pin_refusal()
+    assert over.is_here is is_here
+
+
 def test_backends_of_a_transaction_pooler_are_found_through_its_process(
     shared: Route, monitor: ControlConnection
 ) -> None:
@@ -130,6 +156,7 @@ def test_an_invisible_pooler_and_a_server_on_another_host(
     assert there.backends
     assert (there.pooler, there.shared) == ((shared.host, shared.port), True)
     assert [order.poolers for order in agent.orders] == [[], [(shared.host, shared.port)]]
+    assert {row[4] for row in agent.orders[0].sessions} == {None, "127.0.0.1"}
 
 
 def test_the_sessions_of_other_logins_do_not_keep_those_of_clients(
@@ -151,6 +178,28 @@ def test_the_sessions_of_other_logins_do_not_keep_those_of_clients(
         for left in (admin, stranger):
             left.execute("SELECT 1")
     assert monitor.query("SELECT 1") == [["1"]]
+
+
+class Left:
+    """A connection that notes its end."""
+
+    ended = False
+
+    def __exit__(self, *error: Any) -> None:
+        self.ended = True
+
+
+def test_processes_that_cannot_be_released_keep_no_connection_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(self: TemporaryPinning) -> None:
+        raise RuntimeError
+
+    connection = Left()
+    monkeypatch.setattr(TemporaryPinning, "restore", fail)
+    with pytest.raises(RuntimeError):
+        ServerProbe([], connection, "lent", False).__exit__(None, None, None)  # type: ignore[arg-type]
+    assert connection.ended
 
 
 def test_free_slots_count_only_connections_the_login_may_open(

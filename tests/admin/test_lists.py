@@ -1,7 +1,9 @@
 """Index, lists, forms and empty states."""
 
 import pytest
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
+from django.db import ProgrammingError
 from django.test import Client
 from django.urls import reverse
 
@@ -203,3 +205,41 @@ def test_no_list_is_filtered_by_columns_of_other_rows(
 def test_a_filter_with_a_nul_is_answered(admin_page: Client, run: Run, model: str, lookup: str) -> None:
     page = reverse(f"admin:pgperf_{model}_changelist")
     assert admin_page.get(page, {lookup: "a\0"}).status_code == 400
+
+
+MOMENTS = {"run": "requested_at", "schedule": "due_at", "worker": "last_seen", "pause": "since"}
+TEXTS = {
+    "benchmark": "name",
+    "database": "name",
+    "workload": "name",
+    "run": "benchmark_name",
+    "schedule": "reason",
+    "worker": "queue",
+    "pause": "reason",
+}
+UNASKABLE = [
+    *[(model, f"{name}__regex", "(") for model, name in TEXTS.items()],
+    *[(model, "id__range", value) for model in TEXTS for value in ("1", "123")],
+    *[(model, f"{name}__year", "9" * digits) for model, name in MOMENTS.items() for digits in (14, 20)],
+    ("run", "requested_at__year", "9999"),  # the last one, which its bounds go beyond
+]
+
+
+@pytest.mark.parametrize(("model", "lookup", "value"), UNASKABLE)
+def test_a_filter_that_no_query_can_have_is_answered_as_a_wrong_one(
+    admin_page: Client, model: str, lookup: str, value: str
+) -> None:
+    page = reverse(f"admin:pgperf_{model}_changelist")
+    answer = admin_page.get(page, {lookup: value})
+    assert (answer.status_code, answer["Location"]) == (302, f"{page}?e=1")
+
+
+def test_a_database_that_refuses_an_unfiltered_list_is_no_wrong_filter(
+    admin_page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object, request: object) -> None:
+        raise ProgrammingError("no such table")
+
+    monkeypatch.setattr(ChangeList, "get_results", refuse)
+    with pytest.raises(ProgrammingError):
+        admin_page.get(reverse("admin:pgperf_worker_changelist"))

@@ -92,6 +92,11 @@ class BenchmarkAdmin(DefinitionAdmin):
         original = self._original(request) if "_saveasnew" in request.POST else None
         return type(form.__name__, (form,), {"user": request.user, "original": original})
 
+    def exported(self, request: HttpRequest, rows: QuerySet[Any]) -> list[dict[str, Any]]:
+        # django-import-export sorts what is prefetched by the primary key, if nothing else is asked.
+        rows = rows.select_related("database").order_by("name")
+        return super().exported(request, rows.prefetch_related("workload_links__workload"))
+
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         return [

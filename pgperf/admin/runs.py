@@ -123,7 +123,9 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Name the runs and count their rows. Django would read all results with their run."""
-        runs = list(objs.only("benchmark_name", "status") if isinstance(objs, QuerySet) else objs)
+        if isinstance(objs, QuerySet):
+            objs = objs.prefetch_related(None).only("benchmark_name", "status")
+        runs = list(objs)
         shown = [format_html('<a href="{}">{}</a>', self._address(run), run) for run in runs]
         may = all(self.has_delete_permission(request, run) for run in runs)
         return shown, deletion_counts(runs), set() if may else {self.opts.verbose_name}, []

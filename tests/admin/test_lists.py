@@ -3,8 +3,9 @@
 import pytest
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
-from django.db import ProgrammingError
+from django.db import ProgrammingError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from pgperf.models import Benchmark, Run, Worker
@@ -243,3 +244,21 @@ def test_a_database_that_refuses_an_unfiltered_list_is_no_wrong_filter(
     monkeypatch.setattr(ChangeList, "get_results", refuse)
     with pytest.raises(ProgrammingError):
         admin_page.get(reverse("admin:pgperf_worker_changelist"))
+
+
+@pytest.mark.parametrize("action", ["delete_selected", "export_variants_csv", "export_comparisons_csv"])
+def test_an_action_reads_many_runs_at_once(admin_page: Client, action: str) -> None:
+    """The results of a run, which may be large, are read for each of them."""
+    page = reverse("admin:pgperf_run_changelist")
+
+    def queries(runs: list[Run]) -> int:
+        chosen = {"action": action, "_selected_action": [run.pk for run in runs]}
+        with CaptureQueriesContext(connection) as asked:
+            assert admin_page.post(page, chosen).status_code == 200
+        return sum(
+            f'FROM "{table}"' in each["sql"] for each in asked for table in ("pgperf_run", "auth_user")
+        )
+
+    clerk = User.objects.create_user("clerk")
+    runs = [factories.make_results(factories.make_run(requested_by=clerk)) for _number in range(5)]
+    assert queries(runs) == queries(runs[:2])

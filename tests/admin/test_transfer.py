@@ -406,3 +406,25 @@ def test_definitions_move_from_one_site_to_another(admin_page: Client) -> None:
     for model in MODELS:
         assert upload(admin_page, model, content[model]).status_code == 302
     assert {model: export(admin_page, model, "json").content for model in MODELS} == content
+
+
+def test_an_export_reads_the_workloads_of_all_benchmarks_at_once(admin_page: Client) -> None:
+    database = factories.make_database()
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert export(admin_page, "benchmark", "json").status_code == 200
+        tables = ("pgperf_workload", "pgperf_benchmarkworkload", "pgperf_database")
+        return sum(f'FROM "{table}"' in each["sql"] for each in asked for table in tables)
+
+    few = queries()
+    for number in range(5):
+        factories.make_benchmark(f"more-{number}", database=database)
+    assert queries() == few
+
+
+def test_the_workloads_of_a_benchmark_are_one_query(django_assert_num_queries: Any) -> None:
+    benchmark = factories.make_benchmark(workloads=Workload.objects.order_by("pk")[:4])
+    benchmark = Benchmark.objects.get(pk=benchmark.pk)
+    with django_assert_num_queries(1):
+        assert len(benchmark.workloads) == 4

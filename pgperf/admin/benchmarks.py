@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.access import permissions
 from pgperf.admin import audit, history, pages
 from pgperf.admin.estimates import estimate_view
 from pgperf.admin.forms import BenchmarkForm
@@ -21,7 +22,7 @@ from pgperf.admin.proposal import proposed
 from pgperf.admin.start_run import start_view
 from pgperf.admin.statements import ask_view
 from pgperf.admin.transfer import ACCESS, DefinitionAdmin
-from pgperf.models import Benchmark, Database
+from pgperf.models import Benchmark, Database, Run
 from pgperf.runs.clone import clone
 from pgperf.transfer.resources import BenchmarkResource
 
@@ -149,7 +150,7 @@ class BenchmarkAdmin(DefinitionAdmin):
         return start_view(self, request, benchmark_id)
 
     def has_results_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("pgperf.view_run") and self.has_view_permission(request)
+        return permissions.may_view(request.user, Run) and self.has_view_permission(request)
 
     def runs_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
         """The benchmark's results over its runs."""

@@ -156,7 +156,7 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         another database.
         """
         runs = permissions.visible(Run.objects.filter(schedule=OuterRef("pk")), request.user).order_by("-pk")
-        if not any(request.user.has_perm(f"pgperf.{verb}_run") for verb in ("view", "change")):
+        if not permissions.may_view(request.user, Run):
             runs = runs.none()
         found = super().get_queryset(request).prefetch_related("owner")
         return found.annotate(

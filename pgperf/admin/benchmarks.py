@@ -210,8 +210,8 @@ class BenchmarkAdmin(DefinitionAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         hint = {
-            "no_benchmarks": not Benchmark.objects.exists(),
-            "no_databases": not Database.objects.exists(),
+            "no_benchmarks": not self.get_queryset(request).exists(),
+            "no_databases": not permissions.visible(Database.objects.all(), request.user).exists(),
         }
         return super().changelist_view(request, {**(extra_context or {}), **hint})
 

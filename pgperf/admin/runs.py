@@ -244,7 +244,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         hint = {
-            "no_runs": not Run.objects.exists(),
+            "no_runs": not permissions.visible(Run.objects.all(), request.user).exists(),
             "workers": live_workers(),
             "paused": run_state.pause(),
             "worker_command": worker_command(),

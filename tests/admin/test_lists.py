@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from pgperf.models import Benchmark, Run, Worker
+from pgperf.models import Benchmark, Database, Run, Worker
 from tests import factories
 from tests.admin.users import staff_client
 
@@ -35,6 +35,19 @@ def test_empty_states_name_the_next_step(admin_page: Client) -> None:
     assert "No runs yet" in runs
     assert "--queues pgperf" in runs
     assert "--queues pgperf" in text(admin_page, "pgperf_worker_changelist")
+
+
+def test_rows_that_groups_hide_are_none(db: None) -> None:
+    client = staff_client("eve", "view_benchmark", "view_database", "view_run")
+    factories.make_run()
+    lists = "pgperf_benchmark_changelist", "pgperf_run_changelist"
+    hints = ("No benchmarks yet", "There is no database to run on", "No runs yet")
+    shown = "".join(text(client, name) for name in lists)
+    assert not any(hint in shown for hint in hints)
+    for model in (Benchmark, Database, Run):
+        model._default_manager.update(restricted=True)
+    shown = "".join(text(client, name) for name in lists)
+    assert all(hint in shown for hint in hints)
 
 
 def test_filled_lists_show_no_hints(admin_page: Client, run: Run) -> None:

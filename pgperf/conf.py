@@ -107,7 +107,9 @@ def get_settings() -> Settings:
 _cached: Settings | None = None
 
 
-def _read(given: dict[str, Any]) -> Settings:
+def _read(given: Any) -> Settings:
+    if not isinstance(given, dict):
+        raise ImproperlyConfigured(f"PGPERF must be a dict, not {type(given).__name__}.")
     defaults = Settings()
     names = [f.name for f in fields(Settings)]
     for key, value in given.items():

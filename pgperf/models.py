@@ -514,7 +514,10 @@ class Benchmark(_Restrictable):
     @property
     def workloads(self) -> list[Workload]:
         """Its workloads, in order. The benchmark must be saved."""
-        return [link.workload for link in self.workload_links.all()]
+        links = self.workload_links.all()
+        if "workload_links" not in getattr(self, "_prefetched_objects_cache", {}):
+            links = links.select_related("workload")
+        return [link.workload for link in links]
 
     def set_workloads(self, rows: Sequence[Workload]) -> None:
         """Let the saved benchmark have these workloads, in this order, and no others."""

@@ -60,6 +60,13 @@ def test_settings(settings: Any, name: str, value: Any, said: str) -> None:
     assert f"PGPERF[{name!r}] {said}" in only().msg
 
 
+@pytest.mark.parametrize(("given", "kind"), [(None, "NoneType"), (["QUEUE"], "list"), ("QUEUE", "str")])
+def test_settings_that_are_no_dict(settings: Any, given: Any, kind: str) -> None:
+    settings.PGPERF = given
+    assert only().id == "pgperf.E001"
+    assert only().msg == f"PGPERF must be a dict, not {kind}."
+
+
 def test_settings_may_be_paths_and_whole_numbers(settings: Any, tmp_path: Path) -> None:
     settings.PGPERF = {"BUILD_DIR": tmp_path, "HEARTBEAT_SECONDS": 5}
     build_dir = get_settings().BUILD_DIR

@@ -4,9 +4,10 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import NestedObjects
 from django.core.exceptions import SuspiciousOperation
-from django.db import router
+from django.db import DataError, ProgrammingError, router
 from django.db.models import ForeignKey, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
@@ -19,6 +20,8 @@ from pgperf.admin import consequences
 
 METHODS = ["GET", "HEAD", "POST"]
 _DIGITS = 18
+#: What Python raises where a query is made of a value that its field takes.
+_REFUSED = (ValueError, OverflowError, IndexError)
 
 
 class GroupScopedAdmin(admin.ModelAdmin):
@@ -36,10 +39,19 @@ class GroupScopedAdmin(admin.ModelAdmin):
         return permissions.visible(super().get_queryset(request), request.user)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Answer a filter with a NUL with 400: PostgreSQL refuses it, and Django would answer 500."""
+        """Answer a filter with a NUL with 400: PostgreSQL refuses it, and Django would answer 500.
+
+        The list counts its rows here. A value that no query can have is answered as one that no field
+        can have.
+        """
         if any("\0" in value for values in request.GET.lists() for value in values[1]):
             raise SuspiciousOperation("a filter has a NUL character")
-        return super().get_changelist_instance(request)
+        try:
+            return super().get_changelist_instance(request)
+        except (*_REFUSED, DataError, ProgrammingError) as error:
+            if not request.GET:
+                raise
+            raise IncorrectLookupParameters(error) from error
 
     def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | None:
         """Answer a selected primary key that is not a number with 400; Django would answer 500."""

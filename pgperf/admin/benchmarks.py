@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.access import permissions
 from pgperf.admin import audit, history, pages
 from pgperf.admin.estimates import estimate_view
 from pgperf.admin.forms import BenchmarkForm
@@ -21,7 +22,7 @@ from pgperf.admin.proposal import proposed
 from pgperf.admin.start_run import start_view
 from pgperf.admin.statements import ask_view
 from pgperf.admin.transfer import ACCESS, DefinitionAdmin
-from pgperf.models import Benchmark, Database
+from pgperf.models import Benchmark, Database, Run
 from pgperf.runs.clone import clone
 from pgperf.transfer.resources import BenchmarkResource
 
@@ -92,6 +93,11 @@ class BenchmarkAdmin(DefinitionAdmin):
         original = self._original(request) if "_saveasnew" in request.POST else None
         return type(form.__name__, (form,), {"user": request.user, "original": original})
 
+    def exported(self, request: HttpRequest, rows: QuerySet[Any]) -> list[dict[str, Any]]:
+        # django-import-export sorts what is prefetched by the primary key, if nothing else is asked.
+        rows = rows.select_related("database").order_by("name")
+        return super().exported(request, rows.prefetch_related("workload_links__workload"))
+
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         return [
@@ -144,7 +150,7 @@ class BenchmarkAdmin(DefinitionAdmin):
         return start_view(self, request, benchmark_id)
 
     def has_results_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("pgperf.view_run") and self.has_view_permission(request)
+        return permissions.may_view(request.user, Run) and self.has_view_permission(request)
 
     def runs_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
         """The benchmark's results over its runs."""
@@ -204,8 +210,8 @@ class BenchmarkAdmin(DefinitionAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         hint = {
-            "no_benchmarks": not Benchmark.objects.exists(),
-            "no_databases": not Database.objects.exists(),
+            "no_benchmarks": not self.get_queryset(request).exists(),
+            "no_databases": not permissions.visible(Database.objects.all(), request.user).exists(),
         }
         return super().changelist_view(request, {**(extra_context or {}), **hint})
 

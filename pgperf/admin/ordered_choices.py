@@ -12,8 +12,8 @@ from django.db.models import Model
 
 def in_order(chosen: Iterable[str], stored: Sequence[str]) -> list[str]:
     """What is still chosen in its stored order, then what is new in the order of the page."""
-    once = dict.fromkeys(chosen)
-    return [*(item for item in stored if item in once), *(item for item in once if item not in stored)]
+    once, before = dict.fromkeys(chosen), set(stored)
+    return [*(item for item in stored if item in once), *(item for item in once if item not in before)]
 
 
 class OrderedChoiceField(forms.MultipleChoiceField):

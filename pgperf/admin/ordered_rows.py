@@ -1,6 +1,5 @@
 """A form field of several rows in an order: one select after the other. It needs no script."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -14,6 +13,12 @@ _SPARE = 2
 _BLANK = ("", "---------")
 
 
+def keys_of(value: Any) -> list[Any]:
+    """The rows that are named: of a form, of a stored row, or a single one of an address."""
+    given = [value] if isinstance(value, str | int) else value or ()
+    return [key for key in given if key not in (None, "")]
+
+
 class OrderedSelects(forms.SelectMultiple):
     """Selects with the same name, one for each chosen row and a few more."""
 
@@ -21,7 +26,8 @@ class OrderedSelects(forms.SelectMultiple):
     most = 1
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        chosen = [row for row in value or () if row not in (None, "")]
+        # Somebody who chose too many sees so; each select has all rows.
+        chosen = keys_of(value)[: 2 * self.most]
         count = min(self.most, len(chosen) + _SPARE)
         select = forms.Select(choices=[_BLANK, *self.choices])
         own = {**(attrs or {}), "required": False}
@@ -52,17 +58,14 @@ class OrderedRowsField(forms.ModelMultipleChoiceField):
 
     def clean(self, value: Any) -> Any:
         """Raises ValidationError for a row twice, too many, or one that is not offered."""
-        keys = [key for key in value or () if key not in (None, "")]
+        keys = keys_of(value)
+        if len(keys) > self.most:
+            raise ValidationError(_("Choose at most %d.") % self.most, code="too_many")
         rows = {str(row.pk): row for row in super().clean(keys)}
         if len(rows) < len(keys):
             raise ValidationError(_("Choose each row once."), code="duplicate")
-        if len(keys) > self.most:
-            raise ValidationError(_("Choose at most %d.") % self.most, code="too_many")
         return [rows[str(key)] for key in keys]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return self._keys(self.prepare_value(initial)) != self._keys(data)
-
-    @staticmethod
-    def _keys(values: Sequence[Any] | None) -> list[str]:
-        return [str(value) for value in values or () if value not in (None, "")]
+        before, after = keys_of(self.prepare_value(initial)), keys_of(data)
+        return list(map(str, before)) != list(map(str, after))

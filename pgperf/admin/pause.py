@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin.access import GroupScopedAdmin
-from pgperf.admin.pages import StylesheetMixin
+from pgperf.admin.pages import StylesheetMixin, url
 from pgperf.core.exceptions import RunConflict
 from pgperf.models import Pause
 from pgperf.runs import pause, state
@@ -33,13 +33,24 @@ class PauseAdmin(StylesheetMixin, GroupScopedAdmin):
         offers = here and request.method != "POST"
         return super().has_add_permission(request) and not (offers and state.pause())
 
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """A link to it may be older than the pause."""
+        may = super().has_add_permission(request) and self.has_view_permission(request)
+        if may and request.method != "POST" and state.pause():
+            self.message_user(request, gettext("Runs are paused already."), messages.WARNING)
+            return HttpResponseRedirect(url(self, "pgperf_pause_changelist"))
+        return super().add_view(request, form_url, extra_context)
+
     def has_change_permission(self, request: HttpRequest, obj: Pause | None = None) -> bool:
         return False
 
     def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
         """Two users may press the button at the same time; the first one's pause stays."""
         with suppress(RunConflict):
-            obj.pk = pause.begin(request.user.get_username(), obj.reason).pk
+            made = pause.begin(request.user.get_username(), obj.reason)
+            obj.pk, obj.by, obj.since = made.pk, made.by, made.since
 
     def log_addition(self, request: HttpRequest, obj: Pause, message: Any) -> Any:
         """No entry for the pause of somebody else."""

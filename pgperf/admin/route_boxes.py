@@ -1,6 +1,6 @@
 """A form widget for names of routes: a box for each route of each database, and a line for others."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class RouteBoxes(forms.Widget):
             "",
             '<div class="of-database" role="group" data-database="{0}" aria-label="{1}">'
             '<span class="pgperf-under">{1}</span>{2}</div>',
-            self._groups(name, first, words),
+            self._groups(name, first, set(words)),
         )
         known = {route for each in self.databases for route in each.routes}
         return format_html(
@@ -53,7 +53,7 @@ class RouteBoxes(forms.Widget):
             ", ".join(word for word in words if word not in known), first,
         )  # fmt: skip
 
-    def _groups(self, name: str, first: str, words: Sequence[str]) -> Iterator[tuple[str, str, SafeString]]:
+    def _groups(self, name: str, first: str, words: Collection[str]) -> Iterator[tuple[str, str, SafeString]]:
         at = 0
         for each in self.databases:
             boxes = [

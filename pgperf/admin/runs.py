@@ -32,7 +32,7 @@ from pgperf.admin.confirm import confirm_view
 from pgperf.admin.consequences import deletion_counts
 from pgperf.admin.run_notes import RunNotesAdmin
 from pgperf.core.exceptions import PgperfError, asked_budget_s
-from pgperf.models import Benchmark, Run
+from pgperf.models import Benchmark, Run, Schedule
 from pgperf.reports import number_format
 from pgperf.reports.changed_settings import ChangedSettings, changed_settings
 from pgperf.reports.compared_run import previous
@@ -123,7 +123,9 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Name the runs and count their rows. Django would read all results with their run."""
-        runs = list(objs.only("benchmark_name", "status") if isinstance(objs, QuerySet) else objs)
+        if isinstance(objs, QuerySet):
+            objs = objs.prefetch_related(None).only("benchmark_name", "status")
+        runs = list(objs)
         shown = [format_html('<a href="{}">{}</a>', self._address(run), run) for run in runs]
         may = all(self.has_delete_permission(request, run) for run in runs)
         return shown, deletion_counts(runs), set() if may else {self.opts.verbose_name}, []
@@ -242,7 +244,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         hint = {
-            "no_runs": not Run.objects.exists(),
+            "no_runs": not permissions.visible(Run.objects.all(), request.user).exists(),
             "workers": live_workers(),
             "paused": run_state.pause(),
             "worker_command": worker_command(),
@@ -357,7 +359,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             **self.notes_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request, run),
             "may_export": progress["terminal"] and self.has_export_permission(request),
-            "views_benchmarks": _views_benchmarks(request),
+            "views_benchmarks": permissions.may_view(request.user, Benchmark),
             "may_start": progress["terminal"]
             and run.benchmark_id is not None
             and request.user.has_perm("pgperf.start_run"),
@@ -371,19 +373,18 @@ def _cancelled(run: Run) -> str:
 
 
 def _may_see_schedule(request: HttpRequest, run: Run) -> bool:
-    may_view = any(request.user.has_perm(f"pgperf.{verb}_schedule") for verb in ("view", "change"))
-    return run.schedule is not None and may_view and permissions.may_see(request.user, run.schedule)
+    return (
+        run.schedule is not None
+        and permissions.may_view(request.user, Schedule)
+        and permissions.may_see(request.user, run.schedule)
+    )
 
 
 def _startable(request: HttpRequest) -> QuerySet[Benchmark]:
     """The benchmarks that the user may see and start."""
-    if not (_views_benchmarks(request) and request.user.has_perm(permissions.START)):
+    if not (permissions.may_view(request.user, Benchmark) and request.user.has_perm(permissions.START)):
         return Benchmark.objects.none()
     return permissions.visible(Benchmark.objects.only("name"), request.user)
-
-
-def _views_benchmarks(request: HttpRequest) -> bool:
-    return any(request.user.has_perm(f"pgperf.{verb}_benchmark") for verb in ("view", "change"))
 
 
 def _two_lines(first: str, second: str) -> SafeString:

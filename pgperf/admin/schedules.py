@@ -30,6 +30,10 @@ from pgperf.runs import query_access
 from pgperf.runs.definitions import Overrides, freeze
 
 _STATE = ("owner", "due_at", "last_due_at", "last_outcome", "last_run")
+#: What starts the same runs.
+_SAME = ("benchmark", "database", "quick", "at", "every_hours", "days")
+#: What `pgperf.schedules` may write while somebody has the form open.
+_OUTCOME = ("due_at", "last_due_at", "outcome", "reason")
 _STARTS = ("benchmark", "database", "quick", "enabled")
 
 
@@ -60,7 +64,16 @@ class ScheduleForm(forms.ModelForm):
         if benchmark and database and cleaned.get("enabled"):
             self._check_name(database, cleaned.get("confirm_name", "").strip())
             self._check_definition(benchmark, database, bool(cleaned.get("quick")))
+            self._check_twin(cleaned)
         return cleaned
+
+    def _check_twin(self, cleaned: dict[str, Any]) -> None:
+        """A double click on a new one; each would start runs."""
+        if self.instance.pk is not None or not cleaned.keys() >= set(_SAME):
+            return
+        same = {name: cleaned[name] for name in _SAME}
+        if Schedule.objects.filter(**same, enabled=True).exists():
+            self.add_error(None, _("There is an enabled schedule of the same runs at the same times."))
 
     def _check_name(self, database: Database, typed: str) -> None:
         if database.production and typed != database.name:
@@ -126,7 +139,11 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
         former, obj.owner_id = obj.owner, request.user.pk
-        super().save_model(request, obj, form, change)
+        if change:
+            own = {field.name for field in obj._meta.concrete_fields if not field.primary_key}
+            obj.save(update_fields=own - set(_OUTCOME))
+        else:
+            super().save_model(request, obj, form, change)
         schedules.plan(obj)
         if change and former != request.user:
             text = f"Runs as {request.user.get_username()} instead of {former or 'a deleted user'}."
@@ -139,7 +156,7 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         another database.
         """
         runs = permissions.visible(Run.objects.filter(schedule=OuterRef("pk")), request.user).order_by("-pk")
-        if not any(request.user.has_perm(f"pgperf.{verb}_run") for verb in ("view", "change")):
+        if not permissions.may_view(request.user, Run):
             runs = runs.none()
         found = super().get_queryset(request).prefetch_related("owner")
         return found.annotate(

@@ -14,8 +14,6 @@ from pgperf.tuning import sizes
 from pgperf.tuning.advice import compared, statements
 from pgperf.tuning.records import DATA_SIZES, PROFILES, STORAGE, Server
 
-_VIEW_RUNS = "pgperf.view_run"
-
 
 class ServerForm(forms.Form):
     """What the stored settings do not tell. Cleaned to the fields of a Server."""
@@ -40,7 +38,7 @@ def panel(request: HttpRequest, database: Database) -> dict[str, Any] | None:
 
     `found` None: no run that the user may see has stored settings.
     """
-    if not request.user.has_perm(_VIEW_RUNS):
+    if not permissions.may_view(request.user, Run):
         return None
     found = server_advice.stored(database, permissions.visible(Run.objects.all(), request.user))
     if found is None or found.version is None:

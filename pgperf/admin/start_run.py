@@ -155,7 +155,7 @@ def _again(request: HttpRequest, databases: QuerySet[Database], form: StartForm)
 
 def after(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
     """The run's page if the user may see it, else the list of benchmarks."""
-    if request.user.has_perm("pgperf.view_run") or request.user.has_perm("pgperf.change_run"):
+    if permissions.may_view(request.user, Run):
         return pages.url(page, "pgperf_run_change", run.pk)
     page.message_user(request, gettext("%s was requested.") % run)
     return pages.url(page, "pgperf_benchmark_changelist")

@@ -38,6 +38,8 @@ from pgperf.workloads import query_access
 _LINES_SHOWN = 100
 #: A fieldset of every definition.
 ACCESS: Any = (_("Access"), {"fields": ("groups", "restricted")})
+#: Field of a form -> what is shown instead where nothing may be changed.
+_SHOWN: dict[Any, str] = {"groups": "group_names"}
 
 
 class ImportForm(forms.Form):
@@ -134,6 +136,15 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         return super().changelist_view(request, {**(extra_context or {}), **may})
 
     # Restriction
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Where nothing may be changed, Django would join the groups, perhaps in another database."""
+        found = super().get_fieldsets(request, obj)
+        return found if obj is None or self.has_change_permission(request, obj) else _with_group_names(found)
+
+    @admin.display(description=_("groups"))
+    def group_names(self, row: Any) -> str:
+        return ", ".join(map(str, row._meta.get_field("groups").value_from_object(row))) or "–"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return () if permissions.is_superuser(request.user) else ("restricted",)
@@ -279,6 +290,13 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
             "how_many": chosen.count(",") + 1 if chosen else self.get_queryset(request).count(),
         }
         return pages.render(self, request, "admin/pgperf/transfer/export.html", context)
+
+
+def _with_group_names(fieldsets: Any) -> Any:
+    return [
+        (title, {**options, "fields": [_SHOWN.get(name, name) for name in options["fields"]]})
+        for title, options in fieldsets
+    ]
 
 
 def _summary(outcome: ImportOutcome) -> str:

@@ -156,6 +156,8 @@ LOAD_HOSTS_HIGH = 64
 
 #: Workloads of one benchmark.
 MOST_WORKLOADS = 12
+#: Names of routes in a benchmark; a check of each costs more than the name.
+MOST_ROUTES = 100
 
 #: Fields of a benchmark that hold one number.
 BY_NAME = {

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from pgperf.conf import get_settings
 from pgperf.core import delayed_routes
 from pgperf.core.layers import LAYERS
-from pgperf.core.limits import CLIENTS, LOAD_HOSTS_HIGH, RATE_HIGH, RATE_LOW, Limit
+from pgperf.core.limits import CLIENTS, LOAD_HOSTS_HIGH, MOST_ROUTES, RATE_HIGH, RATE_LOW, Limit
 from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.core.timetable import DAYS
 from pgperf.db import allowed_hosts, client_environments, web_urls
@@ -201,6 +201,8 @@ def environment_list(value: Any) -> None:
 
 
 def name_list(value: Any) -> None:
+    if isinstance(value, list) and len(value) > MOST_ROUTES:
+        raise ValidationError(_("Name at most %d routes.") % MOST_ROUTES)
     if not _strings(value) or not all(_is_route(item) for item in value):
         raise ValidationError(
             _('Give a JSON list of route names, for example ["socket", "tcp"], or "tcp+45ms" with a delay.')

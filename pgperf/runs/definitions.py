@@ -222,7 +222,8 @@ def _routes(
             f"it has {', '.join(there) or 'none: add a target'}"
         )
     _over_tcp(database, asked)
-    return tuple(dict.fromkeys(route for route in asked if route not in lacking))
+    absent = set(lacking)
+    return tuple(dict.fromkeys(route for route in asked if route not in absent))
 
 
 def _over_tcp(database: models.Database, routes: Iterable[str]) -> None:

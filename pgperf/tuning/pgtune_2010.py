@@ -13,6 +13,8 @@ _SEGMENTS = {"web": 8, "oltp": 16, "dw": 64, "mixed": 16, "desktop": 3}
 _COMPLETION = {"web": "0.7", "oltp": "0.9", "dw": "0.9", "mixed": "0.9", "desktop": "0.5"}
 _WAL_KB_PER_SEGMENT = 512
 _MAINTENANCE_MOST_KB = 1 << 20
+#: The server refuses less.
+_WORK_LEAST_KB = 64
 
 
 def advise(server: Server) -> Iterator[Advice]:
@@ -36,7 +38,8 @@ def _memory(server: Server, connections: int) -> Iterator[Advice]:
     cache = memory // 4 if desktop else memory * 3 // 4
     yield _rounded("effective_cache_size", cache, _("what the operating system may cache"))
     parts = {"dw": 2, "mixed": 2, "desktop": 6}.get(profile, 1)
-    yield _rounded("work_mem", memory // connections // parts, _("the memory, shared by all connections"))
+    work = max(_WORK_LEAST_KB, memory // connections // parts)
+    yield _rounded("work_mem", work, _("the memory, shared by all connections"))
     upkeep = min(memory // (8 if profile == "dw" else 16), _MAINTENANCE_MOST_KB)
     yield _rounded("maintenance_work_mem", upkeep, _("a share of the memory, 1 GB at most"))
 

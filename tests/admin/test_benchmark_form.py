@@ -328,6 +328,19 @@ def test_a_copy_saved_as_new_has_the_order_of_its_original(
     }
 
 
+@pytest.mark.parametrize("wrong", [{"name": "no name"}, {"layers": []}, {"routes": "Ü"}])
+def test_a_wrong_copy_is_shown_again_as_it_was_typed(
+    admin_page: Client, reversed_lists: Benchmark, wrong: dict[str, Any]
+) -> None:
+    page = reverse("admin:pgperf_benchmark_change", args=[reversed_lists.pk])
+    data = form_data(admin_page.get(page)) | {"name": "copy", "title": "A copy", **wrong, "_saveasnew": "1"}
+    answer = admin_page.post(page, data)
+    assert answer.status_code == 200
+    assert list(wrong) == list(answer.context["adminform"].form.errors)
+    assert form_data(answer)["title"] == "A copy"
+    assert Benchmark.objects.filter(title="A copy").count() == 0
+
+
 def test_what_is_ticked_anew_comes_last(admin_page: Client, reversed_lists: Benchmark) -> None:
     Benchmark.objects.update(routes=["tcp", "socket"], layers=["psycopg", "libpq"])
     save_unchanged(admin_page, reversed_lists, routes="pgbouncer", layers="django_cursor")

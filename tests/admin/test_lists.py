@@ -1,11 +1,14 @@
 """Index, lists, forms and empty states."""
 
 import pytest
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
+from django.db import ProgrammingError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from pgperf.models import Benchmark, Run, Worker
+from pgperf.models import Benchmark, Database, Run, Worker
 from tests import factories
 from tests.admin.users import staff_client
 
@@ -32,6 +35,19 @@ def test_empty_states_name_the_next_step(admin_page: Client) -> None:
     assert "No runs yet" in runs
     assert "--queues pgperf" in runs
     assert "--queues pgperf" in text(admin_page, "pgperf_worker_changelist")
+
+
+def test_rows_that_groups_hide_are_none(db: None) -> None:
+    client = staff_client("eve", "view_benchmark", "view_database", "view_run")
+    factories.make_run()
+    lists = "pgperf_benchmark_changelist", "pgperf_run_changelist"
+    hints = ("No benchmarks yet", "There is no database to run on", "No runs yet")
+    shown = "".join(text(client, name) for name in lists)
+    assert not any(hint in shown for hint in hints)
+    for model in (Benchmark, Database, Run):
+        model._default_manager.update(restricted=True)
+    shown = "".join(text(client, name) for name in lists)
+    assert all(hint in shown for hint in hints)
 
 
 def test_filled_lists_show_no_hints(admin_page: Client, run: Run) -> None:
@@ -203,3 +219,59 @@ def test_no_list_is_filtered_by_columns_of_other_rows(
 def test_a_filter_with_a_nul_is_answered(admin_page: Client, run: Run, model: str, lookup: str) -> None:
     page = reverse(f"admin:pgperf_{model}_changelist")
     assert admin_page.get(page, {lookup: "a\0"}).status_code == 400
+
+
+MOMENTS = {"run": "requested_at", "schedule": "due_at", "worker": "last_seen", "pause": "since"}
+TEXTS = {
+    "benchmark": "name",
+    "database": "name",
+    "workload": "name",
+    "run": "benchmark_name",
+    "schedule": "reason",
+    "worker": "queue",
+    "pause": "reason",
+}
+UNASKABLE = [
+    *[(model, f"{name}__regex", "(") for model, name in TEXTS.items()],
+    *[(model, "id__range", value) for model in TEXTS for value in ("1", "123")],
+    *[(model, f"{name}__year", "9" * digits) for model, name in MOMENTS.items() for digits in (14, 20)],
+    ("run", "requested_at__year", "9999"),  # the last one, which its bounds go beyond
+]
+
+
+@pytest.mark.parametrize(("model", "lookup", "value"), UNASKABLE)
+def test_a_filter_that_no_query_can_have_is_answered_as_a_wrong_one(
+    admin_page: Client, model: str, lookup: str, value: str
+) -> None:
+    page = reverse(f"admin:pgperf_{model}_changelist")
+    answer = admin_page.get(page, {lookup: value})
+    assert (answer.status_code, answer["Location"]) == (302, f"{page}?e=1")
+
+
+def test_a_database_that_refuses_an_unfiltered_list_is_no_wrong_filter(
+    admin_page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object, request: object) -> None:
+        raise ProgrammingError("no such table")
+
+    monkeypatch.setattr(ChangeList, "get_results", refuse)
+    with pytest.raises(ProgrammingError):
+        admin_page.get(reverse("admin:pgperf_worker_changelist"))
+
+
+@pytest.mark.parametrize("action", ["delete_selected", "export_variants_csv", "export_comparisons_csv"])
+def test_an_action_reads_many_runs_at_once(admin_page: Client, action: str) -> None:
+    """The results of a run, which may be large, are read for each of them."""
+    page = reverse("admin:pgperf_run_changelist")
+
+    def queries(runs: list[Run]) -> int:
+        chosen = {"action": action, "_selected_action": [run.pk for run in runs]}
+        with CaptureQueriesContext(connection) as asked:
+            assert admin_page.post(page, chosen).status_code == 200
+        return sum(
+            f'FROM "{table}"' in each["sql"] for each in asked for table in ("pgperf_run", "auth_user")
+        )
+
+    clerk = User.objects.create_user("clerk")
+    runs = [factories.make_results(factories.make_run(requested_by=clerk)) for _number in range(5)]
+    assert queries(runs) == queries(runs[:2])

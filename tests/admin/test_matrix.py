@@ -167,7 +167,7 @@ PAGES: dict[str, Page] = {
     "pgperf_worker_change": Page(VIEWS, NOBODY),
     "pgperf_worker:<path:object_id>/": Page(STAFF, STAFF),
     "pgperf_pause_changelist": Page(VIEWS, VIEWS),
-    "pgperf_pause_add": Page(NOBODY, PAUSES),  # it is paused already: a form that was open says so
+    "pgperf_pause_add": Page(PAUSES, PAUSES),  # it is paused already, and both say so
     "pgperf_pause_history": Page(VIEWS, VIEWS),
     "pgperf_pause_delete": Page(PAUSES, PAUSES, data=lambda: {"post": "yes"}),
     "pgperf_pause_change": Page(VIEWS, NOBODY),

@@ -4,8 +4,10 @@ import re
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.urls import reverse
 
+from pgperf.admin.ordered_rows import OrderedRowsField, OrderedSelects
 from pgperf.models import Benchmark, Workload
 from tests import factories
 from tests.admin.form_data import form_data
@@ -71,3 +73,23 @@ def test_the_page_has_a_select_for_each_choice_and_two_more(admin_client: Any, o
         text = admin_client.get(page).content.decode()
         assert len(re.findall(r'<select name="workloads"', text)) == shown
         assert len(set(re.findall(r'id="(id_workloads\w*)"', text))) >= shown
+
+
+def test_an_address_names_a_workload_by_its_whole_number(admin_client: Any, others: Any) -> None:
+    page = admin_client.get(reverse("admin:pgperf_benchmark_add"), {"workloads": others[12].pk})
+    text = page.content.decode()
+    assert text.count(f'<option value="{others[12].pk}" selected>') == 1
+    assert text.count('<select name="workloads"') == 3
+
+
+@pytest.mark.parametrize("value", ["1" * 4000, ["1"] * 900, range(900)])
+def test_no_request_makes_more_selects_than_twice_the_most(value: Any) -> None:
+    widget = OrderedSelects(choices=[("1", "one")])
+    widget.most = 12
+    assert widget.render("workloads", value).count("<select") <= 24
+
+
+def test_too_many_rows_are_refused_without_a_query(others: Any, django_assert_num_queries: Any) -> None:
+    field = OrderedRowsField(Workload.objects.all(), most=12)
+    with django_assert_num_queries(0), pytest.raises(ValidationError, match="at most 12"):
+        field.clean([str(others[0].pk)] * 900)

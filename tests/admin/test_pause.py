@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from pgperf.models import Pause
 from pgperf.runs import pause
+from tests.admin.users import staff_client
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +24,9 @@ def test_of_two_who_pause_at_the_same_time_the_second_reads_so(admin_page: Clien
 
 def test_who_is_paused_already_is_offered_no_pause(admin_page: Client) -> None:
     pause.begin("ada")
-    assert admin_page.get(reverse("admin:pgperf_pause_add")).status_code == 403
+    page = admin_page.get(reverse("admin:pgperf_pause_add"), follow=True)
+    assert page.redirect_chain == [(reverse("admin:pgperf_pause_changelist"), 302)]
+    assert "Runs are paused already." in page.content.decode()
     shown = admin_page.get(reverse("admin:pgperf_pause_changelist")).content.decode()
     assert reverse("admin:pgperf_pause_add") not in shown
 
@@ -32,6 +35,17 @@ def test_a_pause_is_in_the_history(admin_page: Client) -> None:
     admin_page.post(reverse("admin:pgperf_pause_add"), {"reason": "upgrade"})
     assert Pause.objects.get().reason == "upgrade"
     assert LogEntry.objects.get().object_id == str(Pause.objects.get().pk)
+
+
+def test_a_pause_without_a_reason_is_named_by_its_user(admin_page: Client) -> None:
+    page = admin_page.post(reverse("admin:pgperf_pause_add"), {"reason": ""}, follow=True)
+    assert "pause: superuser” was added" in page.content.decode()
+    assert LogEntry.objects.get().object_repr == "pause: superuser"
+
+
+def test_who_may_not_see_the_pause_gets_no_page_to_add_one() -> None:
+    pause.begin("ada")
+    assert staff_client("eve", "add_pause").get(reverse("admin:pgperf_pause_add")).status_code == 403
 
 
 def test_the_one_who_ends_a_pause_is_in_the_history(admin_page: Client) -> None:

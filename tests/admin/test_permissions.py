@@ -12,6 +12,7 @@ from django.urls import NoReverseMatch, reverse
 
 from pgperf.models import Run
 from tests import factories
+from tests.admin.users import staff_client
 
 SEES = {"viewer", "runner", "canceller", "exporter", "definer", "superuser"}
 ALL = {*SEES, "staff", "start_only"}
@@ -47,6 +48,20 @@ def test_buttons_require_their_permission(role: str, run: Run, client_of: Callab
     assert ("Download variants (CSV)" in page) == (role in {"exporter", "superuser"})
     assert ("Run again" in page) == (role in {"runner", "superuser"})
     assert "Cancel run" not in page
+
+
+@pytest.mark.parametrize("verb", ["view", "change"])
+def test_who_may_change_runs_sees_what_a_viewer_sees(verb: str, run: Run) -> None:
+    client = staff_client("eve", "view_benchmark", "view_database", f"{verb}_run")
+    assert run.benchmark
+    results = reverse("admin:pgperf_benchmark_runs", args=[run.benchmark.pk])
+    for page, row in (("benchmark", run.benchmark), ("run", run)):
+        shown = client.get(reverse(f"admin:pgperf_{page}_change", args=[row.pk])).content.decode()
+        assert results in shown
+    assert client.get(results).status_code == 200
+    assert run.database
+    database = reverse("admin:pgperf_database_change", args=[run.database.pk])
+    assert "Server settings" in client.get(database).content.decode()
 
 
 def test_a_missing_run_gives_403_without_the_view_permission(client_of: Callable) -> None:

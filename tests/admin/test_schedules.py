@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from pgperf.admin.schedules import ScheduleForm
 from pgperf.models import Benchmark, Database, Run, Schedule
 from pgperf.runs import state
 from pgperf.schedules import start_due
@@ -70,6 +71,46 @@ def test_a_change_makes_it_the_users_own_and_is_logged(ada: Client) -> None:
     assert (schedule.owner, schedule.confirmed_name) == (User.objects.get(username="ada"), "")
     texts = [entry.get_change_message() for entry in LogEntry.objects.all()]
     assert any("Runs as ada instead of boss." in text for text in texts)
+
+
+def test_of_a_double_click_one_schedule_is_made(ada: Client) -> None:
+    assert ada.post(reverse(ADD), filled(days=["mon"])).status_code == 302
+    assert "the same runs at the same times" in errors(ada.post(reverse(ADD), filled(days=["mon"])))
+    assert Schedule.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"days": ["tue"]}, {"days": []}, {"at": "02:31"}, {"every_hours": 12}, {"quick": "on"}, {"enabled": ""}],
+)
+def test_a_schedule_that_differs_is_no_double(ada: Client, other: dict[str, Any]) -> None:
+    for fields in ({"days": ["mon"]}, {"days": ["mon"], **other}):
+        assert ada.post(reverse(ADD), filled(**fields)).status_code == 302
+    assert Schedule.objects.count() == 2
+
+
+def test_beside_a_disabled_schedule_an_equal_one_may_be_made(ada: Client) -> None:
+    ada.post(reverse(ADD), filled())
+    Schedule.objects.update(enabled=False)
+    assert ada.post(reverse(ADD), filled()).status_code == 302
+
+
+def test_a_save_keeps_what_came_of_a_time_since_the_form_was_read(
+    ada: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = factories.make_schedule(owner=User.objects.get(username="ada"))
+    moment = timezone.now().replace(microsecond=0)
+    clean = ScheduleForm.clean
+
+    def start_meanwhile(form: ScheduleForm) -> dict[str, Any]:
+        Schedule.objects.update(outcome="skipped", reason="pgperf was paused.", last_due_at=moment)
+        return clean(form)
+
+    monkeypatch.setattr(ScheduleForm, "clean", start_meanwhile)
+    assert ada.post(change(schedule), filled(at="04:00")).status_code == 302
+    schedule.refresh_from_db()
+    assert (schedule.outcome, schedule.reason) == ("skipped", "pgperf was paused.")
+    assert (schedule.last_due_at, str(schedule.at)) == (moment, "04:00:00")
 
 
 @pytest.mark.parametrize("granted", [(), ("view_benchmark",), ("change_benchmark",), ("start_run",), VIEW])

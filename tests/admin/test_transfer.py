@@ -9,7 +9,9 @@ import pytest
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth.models import Group, User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from openpyxl import load_workbook
 
@@ -96,6 +98,22 @@ def test_an_import_of_a_file_without_targets_keeps_them(admin_page: Client) -> N
     upload(admin_page, "database", [{**row, "notes": "Moved."}])
     assert Database.objects.get().notes == "Moved."
     assert set(Database.objects.get().targets.values_list("host", flat=True)) == {"127.0.0.2"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_who_may_only_view_sees_the_groups_without_a_join_to_them(model: str) -> None:
+    """A router may keep the groups in another database."""
+    pilots = Group.objects.create(name="pilots")
+    row: Any = factories.make_database() if model == "database" else factories.make_benchmark()
+    row = row.workloads[0] if model == "workload" else row
+    row.groups.set([pilots])
+    client = staff_client("eve", f"view_{model}")
+    User.objects.get(username="eve").groups.add(pilots)
+    with CaptureQueriesContext(connection) as asked:
+        page = client.get(reverse(f"admin:pgperf_{model}_change", args=[row.pk]))
+    assert '<div class="readonly">pilots</div>' in page.content.decode()
+    links = row.groups.through._meta.db_table
+    assert [each["sql"] for each in asked if links in each["sql"] and "auth_group" in each["sql"]] == []
 
 
 class TestExport:
@@ -388,3 +406,25 @@ def test_definitions_move_from_one_site_to_another(admin_page: Client) -> None:
     for model in MODELS:
         assert upload(admin_page, model, content[model]).status_code == 302
     assert {model: export(admin_page, model, "json").content for model in MODELS} == content
+
+
+def test_an_export_reads_the_workloads_of_all_benchmarks_at_once(admin_page: Client) -> None:
+    database = factories.make_database()
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert export(admin_page, "benchmark", "json").status_code == 200
+        tables = ("pgperf_workload", "pgperf_benchmarkworkload", "pgperf_database")
+        return sum(f'FROM "{table}"' in each["sql"] for each in asked for table in tables)
+
+    few = queries()
+    for number in range(5):
+        factories.make_benchmark(f"more-{number}", database=database)
+    assert queries() == few
+
+
+def test_the_workloads_of_a_benchmark_are_one_query(django_assert_num_queries: Any) -> None:
+    benchmark = factories.make_benchmark(workloads=Workload.objects.order_by("pk")[:4])
+    benchmark = Benchmark.objects.get(pk=benchmark.pk)
+    with django_assert_num_queries(1):
+        assert len(benchmark.workloads) == 4

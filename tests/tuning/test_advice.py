@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgperf.tuning import sizes
 from pgperf.tuning.advice import Finding, compared, statements
 from pgperf.tuning.records import PROFILES, Server
 from tests.tuning.test_pgtune import servers
@@ -69,6 +70,18 @@ def test_without_a_setting_to_reload_there_is_no_reload() -> None:
     assert statements([finding("1GB", "4GB", restart=True)]) == [
         "ALTER SYSTEM SET work_mem = '4GB';  -- needs a restart"
     ]
+
+
+@given(servers(version=st.sampled_from([9.0, 9.4]) | st.sampled_from([9.6, 18.0])))
+def test_no_work_mem_is_advised_that_the_server_refuses(server: Server) -> None:
+    (advised,) = [each.advised for each in compared(server, {}) if each.name == "work_mem"] or ["64kB"]
+    assert (sizes.kb(advised) or 0) >= 64
+
+
+def test_work_mem_of_many_connections_is_the_least_that_the_server_takes() -> None:
+    server = Server(memory_kb=256 << 10, version=9.4, profile="oltp", connections=10_000)
+    (advised,) = [each.advised for each in compared(server, {}) if each.name == "work_mem"]
+    assert advised == "64kB"
 
 
 @given(servers(), st.dictionaries(st.sampled_from(["work_mem", "jit"]), st.none() | st.text(max_size=9)))

@@ -126,6 +126,19 @@ def test_progress_updates_and_the_result_loads(page: Page) -> None:
     expect(page.locator("canvas[data-chart=chart-answer-split]")).to_be_visible()
 
 
+def test_a_run_that_ends_leaves_the_notes_that_somebody_types(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.get_by_text("Add notes").click()
+    page.get_by_label("Notes").fill("Not yet saved")
+    factories.make_results(run)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.DONE, busy_key=None)
+    expect(page.get_by_text("The run has ended.")).to_be_visible()
+    expect(page.get_by_label("Notes")).to_have_value("Not yet saved")
+    page.get_by_role("link", name="Load the page again").click()
+    expect(page.locator("canvas[data-chart=chart-answer-split]")).to_be_visible()
+
+
 def test_a_network_failure_does_not_look_like_a_failed_run(page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING)
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")

@@ -1,8 +1,10 @@
 /* Polls runs every two seconds while the page is visible: the run of a run's page, and those of a dashboard with an
-   address. Loads the page again when a run ends, and a dashboard when a run changes its status. */
+   address. Loads the page again when a run ends, and a dashboard when a run changes its status, unless that would
+   discard what somebody typed. */
 "use strict";
 (function () {
     const POLL_MS = 2000;
+    const isTyping = () => [...document.querySelectorAll("textarea")].some((area) => area.value !== area.defaultValue);
 
     function track(box) {
         const part = (name) => box.querySelector("[data-part=" + name + "]");
@@ -39,10 +41,18 @@
             });
         }
 
-        function showTrouble(visible) {
-            const trouble = part("trouble");
-            if (trouble) {
-                trouble.hidden = !visible;
+        function showPart(name, visible) {
+            const found = part(name);
+            if (found) {
+                found.hidden = !visible;
+            }
+        }
+
+        function leave(why) {
+            if (isTyping()) {
+                showPart(why, true);
+            } else {
+                window.location.reload();
             }
         }
 
@@ -59,14 +69,14 @@
             polling = true;
             try {
                 const progress = await poll();
-                showTrouble(false);
+                showPart("trouble", false);
                 show(progress);
                 if (progress.terminal || (onDashboard && progress.status !== box.dataset.status)) {
-                    window.location.reload();
+                    leave("ended");
                     return;
                 }
             } catch {
-                showTrouble(true);
+                showPart("trouble", true);
             } finally {
                 polling = false;
             }

@@ -4,7 +4,8 @@
 "use strict";
 (function () {
     const POLL_MS = 2000;
-    const isTyping = () => [...document.querySelectorAll("textarea")].some((area) => area.value !== area.defaultValue);
+    const isChanged = (area) => area.value !== area.defaultValue || area.closest("[data-unsaved]");
+    const isTyping = () => [...document.querySelectorAll("textarea")].some(isChanged);
 
     function track(box) {
         const part = (name) => box.querySelector("[data-part=" + name + "]");

@@ -180,6 +180,16 @@ def test_a_double_click_starts_one_run(admin_page: Client, database: Database) -
     assert Run.objects.count() == 1
 
 
+def test_a_page_that_was_used_says_that_nothing_was_saved(admin_page: Client, database: Database) -> None:
+    used = filled(admin_page, "callable")
+    admin_page.post(address("callable"), used)
+    before = counts()
+    other = {**used, "name": "other", "args": '["9790000000002"]'}
+    answer = admin_page.post(address("callable"), other, follow=True).content.decode()
+    assert f"This form has started run {Run.objects.get().pk} already; nothing more was started" in answer
+    assert counts() == before
+
+
 def test_of_two_clicks_at_the_same_time_the_second_finds_the_run_of_the_first(
     admin_page: Client, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

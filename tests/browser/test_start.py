@@ -78,6 +78,19 @@ def test_enter_in_a_text_field_sends_what_was_typed_by_post(page: Page) -> None:
         expect(field).to_have_value("7")
 
 
+def test_a_page_that_the_browser_kept_starts_a_run_of_its_own(page: Page) -> None:
+    """A click on Back shows the page with the token of the first run."""
+    benchmark = factories.make_benchmark()
+    factories.make_database()
+    page.goto(f"/admin/pgperf/benchmark/{benchmark.pk}/run/")
+    used = page.locator("[name=token]").input_value()
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    expect(page.locator("[name=token]")).not_to_have_value(used)
+    page.get_by_role("button", name="Run benchmark").click()
+    expect(page.locator("[data-part=status]")).to_be_visible()
+    assert Run.objects.get().request_token not in (None, used)
+
+
 def test_without_a_database_the_page_has_no_script_error(page: Page) -> None:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))

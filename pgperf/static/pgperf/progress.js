@@ -4,12 +4,15 @@
 "use strict";
 (function () {
     const POLL_MS = 2000;
+    /* The session, the permission or the run is gone. */
+    const isRefusal = (reply) => reply.type === "opaqueredirect" || [403, 404].includes(reply.status);
     const isChanged = (area) => area.value !== area.defaultValue || area.closest("[data-unsaved]");
     const isTyping = () => [...document.querySelectorAll("textarea")].some(isChanged);
 
     function track(box) {
         const part = (name) => box.querySelector("[data-part=" + name + "]");
         const onDashboard = box.dataset.status !== undefined;
+        const reloaded = "pgperf.reloaded " + box.dataset.url;
         let timer = null;
         let polling = false;
 
@@ -49,16 +52,32 @@
             }
         }
 
-        function leave(why) {
+        function end() {
             if (isTyping()) {
-                showPart(why, true);
+                showPart("ended", true);
             } else {
                 window.location.reload();
             }
         }
 
+        /* The page says why, such as by a login. If it did not, another time will not either. */
+        function refuse() {
+            if (isTyping()) {
+                showPart("refused", true);
+            } else if (sessionStorage.getItem(reloaded)) {
+                throw new Error("refused");
+            } else {
+                sessionStorage.setItem(reloaded, "1");
+                window.location.reload();
+            }
+        }
+
+        /* Null if the site refuses. */
         async function poll() {
-            const reply = await fetch(box.dataset.url, {headers: {Accept: "application/json"}, redirect: "error"});
+            const reply = await fetch(box.dataset.url, {headers: {Accept: "application/json"}, redirect: "manual"});
+            if (isRefusal(reply)) {
+                return null;
+            }
             if (!reply.ok) {
                 throw new Error("HTTP " + reply.status);
             }
@@ -70,10 +89,16 @@
             polling = true;
             try {
                 const progress = await poll();
+                if (progress === null) {
+                    refuse();
+                    return;
+                }
+                sessionStorage.removeItem(reloaded);
+                showPart("refused", false);
                 showPart("trouble", false);
                 show(progress);
                 if (progress.terminal || (onDashboard && progress.status !== box.dataset.status)) {
-                    leave("ended");
+                    end();
                     return;
                 }
             } catch {

@@ -210,8 +210,20 @@ def test_the_same_query_again_has_a_name_of_its_own(admin_page: Client, database
 
 def test_numbers_in_attributes_have_no_thousand_separator(admin_page: Client, settings: Any) -> None:
     settings.USE_THOUSAND_SEPARATOR, settings.LANGUAGE_CODE = True, "en"
-    factories.make_database("large", id=12345, production=True)
-    assert 'data-databases="12345 "' in admin_page.get(address("callable")).content.decode()
+    factories.make_database("large", id=12345)
+    assert (
+        '<option value="12345" selected>large</option>'
+        in admin_page.get(address("callable")).content.decode()
+    )
+
+
+@pytest.mark.parametrize("production", [True, False])
+def test_the_name_is_asked_for_where_a_database_is_in_production(
+    admin_page: Client, database: Database, production: bool
+) -> None:
+    Database.objects.update(production=production)
+    shown = admin_page.get(address("callable")).content.decode()
+    assert ("A production database: type its name to confirm" in shown) == production
 
 
 def test_a_production_database_asks_for_its_name(admin_page: Client, database: Database) -> None:

@@ -139,6 +139,19 @@ def test_a_run_that_ends_leaves_the_notes_that_somebody_types(page: Page) -> Non
     expect(page.locator("canvas[data-chart=chart-answer-split]")).to_be_visible()
 
 
+def test_a_run_that_ends_leaves_the_notes_that_were_refused(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    Run.objects.filter(pk=run.pk).update(notes="theirs")
+    page.get_by_text("Add notes").click()
+    page.get_by_label("Notes").fill("mine")
+    page.get_by_role("button", name="Save notes").click()
+    expect(page.get_by_text("The notes were not saved.")).to_be_visible()
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.CANCELLED, busy_key=None)
+    expect(page.get_by_text("The run has ended.")).to_be_visible()
+    expect(page.get_by_label("Notes")).to_have_value("mine")
+
+
 def test_a_network_failure_does_not_look_like_a_failed_run(page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING)
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")

@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
 from pgperf.admin import audit, look, pages
+from pgperf.admin.form_token import TokenField, tell_of_earlier
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
 from pgperf.models import Database, Run, VariantResult
 from pgperf.reports.confirmation import preview
@@ -23,13 +23,11 @@ from pgperf.runs import confirmation
 
 
 class ConfirmForm(forms.Form):
-    """`token` makes a double click find the run that the first click requested."""
-
     variant = forms.CharField(widget=forms.HiddenInput)
     confirm_name = forms.CharField(
         required=False, label=_("database name"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
-    token = forms.CharField(widget=forms.HiddenInput, validators=[RegexValidator(r"\A[0-9a-f]{32}\Z")])
+    token = TokenField()
 
     def __init__(self, database: Database | None, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,18 +81,23 @@ def _request(
 ) -> Run | None:
     """The requested run, or None with an error on the form."""
     data = form.cleaned_data
+    new: list[Run] = []
 
     def log(run: Run) -> None:
+        new.append(run)
         text = f"Requested, to test {row.label} of run {row.run_id}, definition {audit.short_hash(run)}."
         audit.log_added(page, request, run, text)
 
     try:
-        return confirmation.request(
+        test_run = confirmation.request(
             row, user=request.user, token=data["token"], confirmed=data["confirm_name"], note=log
         )
     except PgperfError as error:
         form.add_error(None, str(error))
         return None
+    if not new:
+        tell_of_earlier(page, request, test_run)
+    return test_run
 
 
 def _context(row: VariantResult, form: ConfirmForm, again: str) -> dict[str, Any]:

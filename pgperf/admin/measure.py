@@ -17,6 +17,7 @@ from django.utils.translation import gettext
 from pgperf.access import permissions
 from pgperf.admin import audit, pages
 from pgperf.admin.estimates import estimate_of
+from pgperf.admin.form_token import tell_of_earlier
 from pgperf.admin.measurable import measurable
 from pgperf.admin.measure_forms import KINDS, Measured
 from pgperf.admin.start_run import after, requested
@@ -48,7 +49,7 @@ def measure_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
         page.message_user(request, gettext("This statement is not stored any more."), messages.WARNING)
         return _choice(page, request)
     if asked.is_sent:
-        run = asked.known_run() or _start(page, request, asked)
+        run = _known(page, request, asked) or _start(page, request, asked)
         if run is not None:
             return HttpResponseRedirect(after(page, request, run))
     return pages.render(page, request, "admin/pgperf/benchmark/measure.html", _context(page, asked))
@@ -57,17 +58,25 @@ def measure_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
 def _start(page: admin.ModelAdmin, request: HttpRequest, asked: Measured) -> Run | None:
     """Save workload, benchmark and run together; None with an error on a form, and nothing saved."""
     if not asked.is_valid():
-        return asked.known_run()  # a double click: the other one has taken the name since
+        return _known(page, request, asked)  # a double click: the other one has taken the name since
     try:
         with transaction.atomic(using=router.db_for_write(Benchmark)):
             return requested(page, request, _saved(page, request, asked), asked.start)
     except PgperfError as error:
         asked.start.add_error(None, str(error))
     except IntegrityError:
-        if known := asked.known_run():
+        if known := _known(page, request, asked):
             return known  # a double click: the other one was first
         asked.workload.add_error("name", Workload._meta.get_field("name").error_messages["unique"])
     return None
+
+
+def _known(page: admin.ModelAdmin, request: HttpRequest, asked: Measured) -> Run | None:
+    """The run of an earlier click on the same page, with a message."""
+    run = asked.known_run()
+    if run is not None:
+        tell_of_earlier(page, request, run)
+    return run
 
 
 def _saved(page: admin.ModelAdmin, request: HttpRequest, asked: Measured) -> Benchmark:

@@ -1,11 +1,12 @@
 """Notes on a run, its pin against retention, and saving its definition as a benchmark."""
 
+import hashlib
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.db import router
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import router, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -22,13 +23,37 @@ from pgperf.runs import clone
 _SUMMARY_LENGTH = 40
 
 
+class _Text(forms.CharField):
+    """Counts the end of a line as one character, as the field of a browser does."""
+
+    def to_python(self, value: Any) -> Any:
+        return (super().to_python(value) or "").replace("\r\n", "\n")
+
+
 class NotesForm(forms.Form):
-    notes = forms.CharField(
+    """`seen` stands for the notes that the editor's page showed."""
+
+    notes = _Text(
         label=_("Notes"),
         required=False,
         max_length=10_000,
         widget=forms.Textarea(attrs={"rows": 4}),
     )
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def is_unaware_of(self, notes: str) -> bool:
+        """Whether the valid form would erase these notes without its editor knowing them."""
+        return notes != self.cleaned_data["notes"] and self.cleaned_data["seen"] != _digest(notes)
+
+    def refuse(self, notes: str) -> None:
+        """Keep what was typed; the page shows `notes`, so the next click may replace them."""
+        self.data = {"notes": self.data.get("notes", ""), "seen": _digest(notes)}
+        changed = _("They have changed since you opened this page. Save again to replace what is there now.")
+        self.add_error("notes", ValidationError(changed))
+
+
+def _digest(notes: str) -> str:
+    return hashlib.sha256(notes.encode()).hexdigest() if notes else ""
 
 
 class RunNotesAdmin(admin.ModelAdmin):
@@ -64,22 +89,24 @@ class RunNotesAdmin(admin.ModelAdmin):
         return {
             "may_edit_notes": self.has_notes_permission(request),
             "may_save_as_benchmark": self.has_save_as_benchmark_permission(request, run),
-            "notes_form": NotesForm(initial={"notes": run.notes}),
+            "notes_form": NotesForm(initial={"notes": run.notes, "seen": _digest(run.notes)}),
         }
 
     def notes_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        """POST replaces the notes."""
+        """POST replaces the notes; with an error it answers with the run's page and what was typed."""
         if rejected := self._rejected(request, self.has_notes_permission(request)):
             return rejected
         run = get_object_or_404(self.get_queryset(request), pk=run_id)
         form = NotesForm(request.POST)
-        if form.is_valid():
-            self._update(run, notes=form.cleaned_data["notes"])
-            audit.log_changed(self, request, run, "Changed the notes.")
-            self.message_user(request, gettext("The notes are saved."), messages.SUCCESS)
-        else:
-            self.message_user(request, " ".join(str(error) for error in form.errors["notes"]), messages.ERROR)
+        if not (form.is_valid() and self._save_notes(run, form)):
+            return self.run_page(request, run, notes_form=form)
+        audit.log_changed(self, request, run, "Changed the notes.")
+        self.message_user(request, gettext("The notes are saved."), messages.SUCCESS)
         return self._back(run)
+
+    def run_page(self, request: HttpRequest, run: Run, **changed: Any) -> HttpResponse:
+        """The run's page with these changes to its context."""
+        raise NotImplementedError
 
     def pin_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """POST pins the run with pinned=1, so that `pgperf prune` keeps it, and unpins it
@@ -126,6 +153,18 @@ class RunNotesAdmin(admin.ModelAdmin):
         if not may:
             raise PermissionDenied
         return None if request.method == "POST" else HttpResponseNotAllowed(["POST"])
+
+    def _save_notes(self, run: Run, form: NotesForm) -> bool:
+        """False with an error on the form if it would erase notes that its editor has not seen."""
+        using = router.db_for_write(Run)
+        with transaction.atomic(using=using):
+            locked = Run.objects.using(using).select_for_update().only("notes")
+            run.notes = get_object_or_404(locked, pk=run.pk).notes
+            if form.is_unaware_of(run.notes):
+                form.refuse(run.notes)
+                return False
+            self._update(run, notes=form.cleaned_data["notes"])
+        return True
 
     def _update(self, run: Run, **fields: Any) -> None:
         Run.objects.using(router.db_for_write(Run)).filter(pk=run.pk).update(**fields)

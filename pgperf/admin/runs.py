@@ -161,7 +161,11 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
         if not self.has_view_permission(request, run):
             raise PermissionDenied
-        return pages.render(self, request, "admin/pgperf/run/page.html", self._page(request, run))
+        return self.run_page(request, run)
+
+    def run_page(self, request: HttpRequest, run: Run, **changed: Any) -> HttpResponse:
+        context = self._page(request, run) | changed
+        return pages.render(self, request, "admin/pgperf/run/page.html", context)
 
     def dashboard_view(self, request: HttpRequest) -> HttpResponse:
         """The dashboard, for sites whose `app_index_template` shows another page at the index of

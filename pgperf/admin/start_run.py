@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.core.validators import RegexValidator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -17,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
 from pgperf.admin import audit, look, pages
+from pgperf.admin.form_token import TokenField, tell_of_earlier
 from pgperf.core import limits
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
@@ -32,10 +32,7 @@ LENGTHS = (
 
 
 class StartForm(forms.Form):
-    """Database and length.
-
-    `token` makes a double click find the run that the first click requested.
-    """
+    """Database and length."""
 
     database = forms.ModelChoiceField(Database.objects.none(), label=_("database"), empty_label=None)
     length = forms.ChoiceField(choices=LENGTHS, widget=forms.RadioSelect, label=_("length"))
@@ -49,7 +46,7 @@ class StartForm(forms.Form):
         label=_("time budget (s)"),
         help_text=_("Empty: the time that the benchmark sets or pgperf predicts."),
     )
-    token = forms.CharField(widget=forms.HiddenInput, validators=[RegexValidator(r"\A[0-9a-f]{32}\Z")])
+    token = TokenField()
 
     def __init__(self, databases: QuerySet[Database], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -123,16 +120,22 @@ def _request_run(
 
 
 def requested(page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm) -> Run:
-    """The run that the valid form asks for. Raises a PgperfError, which names the field."""
+    """The run that the valid form asks for, or has asked for before, with a message.
+
+    Raises a PgperfError, which names the field.
+    """
     data = form.cleaned_data
     quick, database = data["length"] == "quick", data["database"]
     assert request.user.is_authenticated  # admin_view requires a login
 
+    new: list[Run] = []
+
     def note(run: Run) -> None:
+        new.append(run)
         what = f"{benchmark.name} on {database.name}, {data['length']}, definition {audit.short_hash(run)}"
         audit.log_added(page, request, run, f"Requested {what}.")
 
-    return state.request(
+    run = state.request(
         benchmark,
         database,
         Overrides(budget_s=data["budget_s"]),
@@ -142,6 +145,9 @@ def requested(page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark
         confirmed=data["confirm_name"].strip(),
         note=note,
     )
+    if not new:
+        tell_of_earlier(page, request, run)
+    return run
 
 
 def _again(request: HttpRequest, databases: QuerySet[Database], form: StartForm) -> str:

@@ -180,6 +180,16 @@ def test_a_double_click_starts_one_run(admin_page: Client, database: Database) -
     assert Run.objects.count() == 1
 
 
+def test_a_page_that_was_used_says_that_nothing_was_saved(admin_page: Client, database: Database) -> None:
+    used = filled(admin_page, "callable")
+    admin_page.post(address("callable"), used)
+    before = counts()
+    other = {**used, "name": "other", "args": '["9790000000002"]'}
+    answer = admin_page.post(address("callable"), other, follow=True).content.decode()
+    assert f"This form has started run {Run.objects.get().pk} already; nothing more was started" in answer
+    assert counts() == before
+
+
 def test_of_two_clicks_at_the_same_time_the_second_finds_the_run_of_the_first(
     admin_page: Client, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,8 +210,20 @@ def test_the_same_query_again_has_a_name_of_its_own(admin_page: Client, database
 
 def test_numbers_in_attributes_have_no_thousand_separator(admin_page: Client, settings: Any) -> None:
     settings.USE_THOUSAND_SEPARATOR, settings.LANGUAGE_CODE = True, "en"
-    factories.make_database("large", id=12345, production=True)
-    assert 'data-databases="12345 "' in admin_page.get(address("callable")).content.decode()
+    factories.make_database("large", id=12345)
+    assert (
+        '<option value="12345" selected>large</option>'
+        in admin_page.get(address("callable")).content.decode()
+    )
+
+
+@pytest.mark.parametrize("production", [True, False])
+def test_the_name_is_asked_for_where_a_database_is_in_production(
+    admin_page: Client, database: Database, production: bool
+) -> None:
+    Database.objects.update(production=production)
+    shown = admin_page.get(address("callable")).content.decode()
+    assert ("A production database: type its name to confirm" in shown) == production
 
 
 def test_a_production_database_asks_for_its_name(admin_page: Client, database: Database) -> None:

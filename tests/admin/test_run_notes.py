@@ -12,6 +12,7 @@ from pgperf.models import Benchmark, Run, Workload
 from pgperf.runs.definitions import freeze
 from tests import factories
 from tests.admin.users import staff_client
+from tests.fuzz.browser import form
 
 VIEW = ("view_run", "view_benchmark", "view_database")
 
@@ -23,6 +24,12 @@ def act(client: Client, page: str, pk: int, **data: Any) -> Any:
 def history(client: Client, row: Any) -> str:
     page = reverse(f"admin:pgperf_{row._meta.model_name}_history", args=[row.pk])
     return client.get(page).content.decode()
+
+
+def field(page: Any, name: str) -> str:
+    """What the field of the form of notes holds."""
+    (value,) = form(page.content.decode(), "notes")[name]
+    return value
 
 
 def notes_of(row: Any) -> list[str]:
@@ -90,7 +97,7 @@ class TestNotes:
         text = "After the upgrade.\r\n<b>Slower</b> & odd: zebra"
         act(notes_editor, "run_notes", run.pk, notes=text)
         run.refresh_from_db()
-        assert run.notes == text
+        assert run.notes == text.replace("\r\n", "\n")
         page = notes_editor.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
         assert "&lt;b&gt;Slower&lt;/b&gt; &amp; odd" in page
         changelist = reverse("admin:pgperf_run_changelist")
@@ -100,11 +107,53 @@ class TestNotes:
         assert "zebra" not in history(notes_editor, run)
 
     @pytest.mark.parametrize("notes", ["x" * 10_001, "nul\0"])
-    def test_notes_that_are_too_long_are_refused(self, notes: str, run: Run, admin_page: Client) -> None:
-        act(admin_page, "run_notes", run.pk, notes=notes)
+    def test_notes_that_are_refused_stay_in_their_field(
+        self, notes: str, run: Run, admin_page: Client
+    ) -> None:
+        page = act(admin_page, "run_notes", run.pk, notes=notes)
+        assert "The notes were not saved." in page.content.decode()
+        assert 'class="errorlist"' in page.content.decode()
+        assert field(page, "notes") == notes
         run.refresh_from_db()
         assert run.notes == ""
         assert notes_of(run) == []
+
+    def test_the_end_of_a_line_counts_once(self, run: Run, admin_page: Client) -> None:
+        """As in the browser's field, which accepts these."""
+        typed = "\n".join(["x" * 98] * 101)
+        act(admin_page, "run_notes", run.pk, notes=typed.replace("\n", "\r\n"))
+        run.refresh_from_db()
+        assert run.notes == typed
+
+    def test_notes_that_somebody_else_wrote_meanwhile_are_not_erased(
+        self, run: Run, admin_page: Client
+    ) -> None:
+        seen = field(admin_page.get(reverse("admin:pgperf_run_change", args=[run.pk])), "seen")
+        Run.objects.update(notes="theirs")
+        page = act(admin_page, "run_notes", run.pk, notes="mine", seen=seen)
+        assert "They have changed since you opened this page." in page.content.decode()
+        assert '<p class="pgperf-notes">theirs</p>' in page.content.decode()
+        assert field(page, "notes") == "mine"
+        run.refresh_from_db()
+        assert run.notes == "theirs"
+        act(admin_page, "run_notes", run.pk, notes="mine", seen=field(page, "seen"))
+        run.refresh_from_db()
+        assert run.notes == "mine"
+
+    def test_a_refused_text_does_not_hide_what_somebody_else_wrote(
+        self, run: Run, admin_page: Client
+    ) -> None:
+        Run.objects.update(notes="theirs")
+        page = act(admin_page, "run_notes", run.pk, notes="x" * 10_001, seen="")
+        act(admin_page, "run_notes", run.pk, notes="mine", seen=field(page, "seen"))
+        run.refresh_from_db()
+        assert run.notes == "theirs"
+
+    def test_a_double_click_saves_the_notes(self, run: Run, admin_page: Client) -> None:
+        for _ in range(2):
+            assert act(admin_page, "run_notes", run.pk, notes="mine", seen="").status_code == 302
+        run.refresh_from_db()
+        assert run.notes == "mine"
 
     def test_viewers_see_notes_but_cannot_edit_them(self, run: Run) -> None:
         Run.objects.update(notes="mind the gap")

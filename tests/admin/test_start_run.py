@@ -16,6 +16,8 @@ from pgperf.runs import state
 from tests import factories
 from tests.concurrency import at_once
 
+EARLIER = "This form has started run"
+
 
 @pytest.fixture
 def benchmark(db: None) -> Benchmark:
@@ -111,6 +113,25 @@ def test_a_double_click_starts_one_run_and_is_logged_once(
     entry = LogEntry.objects.get()
     assert entry.get_edited_object() == Run.objects.get()
     assert "orm-overhead on demo, quick" in entry.get_change_message()
+
+
+def test_a_form_that_was_used_says_whose_run_is_shown(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    """After a click on Back, with other choices."""
+    used = form(database)
+    assert EARLIER not in admin_page.post(page, used, follow=True).content.decode()
+    again = admin_page.post(page, {**used, "length": "full"}, follow=True).content.decode()
+    run = Run.objects.get()
+    assert f'<li class="warning">{EARLIER} {run.pk} already; nothing more was started' in again
+    assert run.quick
+
+
+def test_a_browser_does_not_put_the_used_token_into_a_new_form(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    text = admin_page.get(page).content.decode()
+    assert re.search(r'<input type="hidden" name="token"[^>]* autocomplete="off"', text)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,7 +1,7 @@
 """The form of a new benchmark in a browser: its length, its routes, and the estimate."""
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from pgperf.models import Benchmark, Database, Target
@@ -64,6 +64,42 @@ def test_what_is_typed_is_in_no_address(page: Page) -> None:
     estimates = [each for each in asked if "/estimate/" in each]
     assert estimates
     assert all(each.startswith("POST ") and "?" not in each for each in estimates)
+
+
+@pytest.mark.parametrize("status", [403, 413, 500])
+def test_a_change_without_an_answer_hides_the_estimate_of_the_form_before(page: Page, status: int) -> None:
+    plain = page.context.new_page()  # a refused request is an error on the console
+    factories.make_database()
+    plain.goto(ADD)
+    expect(plain.locator("#pgperf-estimate")).to_be_visible()
+    plain.route("**/estimate/", lambda route: route.fulfill(status=status))
+    plain.fill("#id_title", "Refused")
+    expect(plain.locator("#pgperf-estimate")).to_be_hidden()
+    plain.unroute("**/estimate/")
+    plain.fill("#id_title", "Answered")
+    expect(plain.locator("#pgperf-estimate")).to_be_visible()
+    plain.close()
+
+
+def test_a_late_failure_does_not_hide_the_newer_estimate(page: Page) -> None:
+    plain = page.context.new_page()
+    factories.make_database()
+    plain.goto(ADD)
+    expect(plain.locator("#pgperf-estimate")).to_be_visible()
+    held: list[Route] = []
+    plain.route("**/estimate/", lambda route: held.append(route))
+    for title in ("Older", "Newer"):
+        with plain.expect_request("**/estimate/"):
+            plain.fill("#id_title", title)
+        plain.evaluate("0")  # the request reaches its handler
+    older, newer = held
+    newer.fulfill(json={"text": "The newer answer", "problem": False})
+    expect(plain.locator("#pgperf-estimate")).to_have_text("The newer answer")
+    with plain.expect_event("requestfailed"):
+        older.abort()
+    plain.evaluate("new Promise(requestAnimationFrame)")
+    expect(plain.locator("#pgperf-estimate")).to_be_visible()
+    plain.close()
 
 
 def test_routes_and_estimate_follow_the_form(page: Page) -> None:

@@ -126,6 +126,32 @@ def test_progress_updates_and_the_result_loads(page: Page) -> None:
     expect(page.locator("canvas[data-chart=chart-answer-split]")).to_be_visible()
 
 
+def test_a_run_that_ends_leaves_the_notes_that_somebody_types(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.get_by_text("Add notes").click()
+    page.get_by_label("Notes").fill("Not yet saved")
+    factories.make_results(run)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.DONE, busy_key=None)
+    expect(page.get_by_text("The run has ended.")).to_be_visible()
+    expect(page.get_by_label("Notes")).to_have_value("Not yet saved")
+    page.get_by_role("link", name="Load the page again").click()
+    expect(page.locator("canvas[data-chart=chart-answer-split]")).to_be_visible()
+
+
+def test_a_run_that_ends_leaves_the_notes_that_were_refused(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    Run.objects.filter(pk=run.pk).update(notes="theirs")
+    page.get_by_text("Add notes").click()
+    page.get_by_label("Notes").fill("mine")
+    page.get_by_role("button", name="Save notes").click()
+    expect(page.get_by_text("The notes were not saved.")).to_be_visible()
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.CANCELLED, busy_key=None)
+    expect(page.get_by_text("The run has ended.")).to_be_visible()
+    expect(page.get_by_label("Notes")).to_have_value("mine")
+
+
 def test_a_network_failure_does_not_look_like_a_failed_run(page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING)
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
@@ -134,6 +160,44 @@ def test_a_network_failure_does_not_look_like_a_failed_run(page: Page) -> None:
     expect(page.locator("[data-part=status]")).to_have_text("running")
     page.unroute("**/progress/")
     expect(page.locator("[data-part=trouble]")).to_be_hidden()
+
+
+def test_a_page_whose_session_has_ended_shows_the_login(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.context.clear_cookies()
+    expect(page.locator("#id_username")).to_be_visible()
+
+
+def test_the_page_of_a_run_that_was_deleted_says_so(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    plain = page.context.new_page()  # a refused request is an error on the console
+    plain.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    Run.objects.all().delete()
+    expect(plain.locator(".messagelist")).to_contain_text("Perhaps it was deleted?")
+    plain.close()
+
+
+def test_a_page_that_a_reload_does_not_help_is_loaded_again_once(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    plain = page.context.new_page()
+    plain.route("**/progress/", lambda route: route.fulfill(status=403))
+    loads: list[str] = []
+    plain.on("load", lambda loaded: loads.append(loaded.url))
+    plain.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    expect(plain.locator("[data-part=trouble]")).to_be_visible()
+    assert len(loads) == 2
+    plain.close()
+
+
+def test_a_session_that_ends_leaves_the_notes_that_somebody_types(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.get_by_text("Add notes").click()
+    page.get_by_label("Notes").fill("Not yet saved")
+    page.context.clear_cookies()
+    expect(page.get_by_text("This page is not updated any more")).to_be_visible()
+    expect(page.get_by_label("Notes")).to_have_value("Not yet saved")
 
 
 def test_a_hidden_page_does_not_poll(own_page: Page) -> None:

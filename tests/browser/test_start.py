@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connection
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from example.stack.part import Part
 from pgperf.catalog.sync import copy_catalog
-from pgperf.models import Benchmark, Database, Run, Target
+from pgperf.models import Benchmark, Database, MachineLook, Run, Target
 from tests import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -76,6 +77,37 @@ def test_enter_in_a_text_field_sends_what_was_typed_by_post(page: Page) -> None:
         assert "csrfmiddlewaretoken" not in page.url
         expect(page.locator(".errornote")).to_be_visible()
         expect(field).to_have_value("7")
+
+
+def test_a_page_that_the_browser_kept_starts_a_run_of_its_own(page: Page) -> None:
+    """A click on Back shows the page with the token of the first run."""
+    benchmark = factories.make_benchmark()
+    factories.make_database()
+    page.goto(f"/admin/pgperf/benchmark/{benchmark.pk}/run/")
+    used = page.locator("[name=token]").input_value()
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    expect(page.locator("[name=token]")).not_to_have_value(used)
+    page.get_by_role("button", name="Run benchmark").click()
+    expect(page.locator("[data-part=status]")).to_be_visible()
+    assert Run.objects.get().request_token not in (None, used)
+
+
+def test_a_page_whose_session_has_ended_awaits_no_look(own_page: Page) -> None:
+    factories.make_worker()
+    benchmark = factories.make_benchmark()
+    factories.make_database()
+    MachineLook.objects.create(queue="pgperf", asked_at=timezone.now())
+    own_page.clock.install()
+    own_page.goto(f"/admin/pgperf/benchmark/{benchmark.pk}/run/")
+    expect(own_page.locator("[data-waiting]")).to_be_visible()
+    own_page.context.clear_cookies()
+    with own_page.expect_event("requestfinished", lambda request: "/login/" in request.url):
+        own_page.clock.run_for(2_000)
+    asked: list[str] = []
+    own_page.on("request", lambda request: asked.append(request.url))
+    own_page.clock.run_for(20_000)
+    own_page.evaluate("0")  # its requests reach the handler
+    assert asked == []
 
 
 def test_without_a_database_the_page_has_no_script_error(page: Page) -> None:

@@ -42,7 +42,7 @@ SMALL_FORMS: dict[str, Fields] = {
     "run_benchmark": {},
     "run_cancel": {},
     "run_confirm": {"variant": ["?"], "confirm_name": [""], "token": ["?"], "look": []},
-    "run_notes": {"notes": ["After the upgrade"]},
+    "run_notes": {"notes": ["After the upgrade"], "seen": [""]},
     "run_pin": {"pinned": ["1"]},
     **{f"{model}_delete": {"post": ["yes"]} for model in ROWS},
 }

@@ -2,6 +2,7 @@
 "use strict";
 (function () {
     const WAIT_MS = 300;
+    const NONE = {text: "", problem: false};
     const estimate = document.getElementById("pgperf-estimate");
     const database = document.querySelector("select[name=database], input[name=database]");
     const groups = [...document.querySelectorAll(".pgperf-routes .of-database")];
@@ -54,19 +55,24 @@
         let timer = null;
         let asked = 0;
 
-        async function ask() {
-            const own = (asked += 1);
+        async function answer() {
             const sent = {method: "POST", body: fields(form), headers: {Accept: "application/json"}, redirect: "error"};
             try {
                 const reply = await fetch(estimate.dataset.url, sent);
-                const found = reply.ok ? await reply.json() : null;
-                if (own === asked && found) {
-                    estimate.textContent = found.text;
-                    estimate.classList.toggle("warning", found.problem);
-                    estimate.hidden = !found.text;
-                }
+                return reply.ok ? await reply.json() : NONE;
             } catch {
-                estimate.hidden = true;
+                return NONE;
+            }
+        }
+
+        /* Without an answer there is none: the one before is of another form. */
+        async function ask() {
+            const own = (asked += 1);
+            const found = await answer();
+            if (own === asked) {
+                estimate.textContent = found.text;
+                estimate.classList.toggle("warning", found.problem);
+                estimate.hidden = !found.text;
             }
         }
 

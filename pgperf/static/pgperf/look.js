@@ -2,6 +2,7 @@
 "use strict";
 (function () {
     const EVERY_MS = 2000;
+    const ANSWERS = [200, 403, 404];
     const shown = document.getElementById("pgperf-outlook");
     const isWaiting = () => shown && "waiting" in shown.dataset;
 
@@ -10,17 +11,19 @@
         const request = new XMLHttpRequest();
         request.open("GET", address);
         request.responseType = "document";
-        request.addEventListener("loadend", () => loaded(request.status === 200 && request.response));
+        request.addEventListener("loadend", () => loaded(request.response, ANSWERS.includes(request.status)));
         request.send();
     }
 
     function refresh() {
-        load(shown.dataset.waiting, (page) => {
+        load(shown.dataset.waiting, (page, isAnswer) => {
             const newer = page && page.getElementById("pgperf-outlook");
             if (newer && !("waiting" in newer.dataset)) {
                 show(page, newer);
             }
-            follow(); // the next try may succeed
+            if (newer || !isAnswer) {
+                follow(); // the next try may succeed; a page without an outlook, such as the login, stays so
+            }
         });
     }
 

@@ -1,12 +1,18 @@
 /* Polls runs every two seconds while the page is visible: the run of a run's page, and those of a dashboard with an
-   address. Loads the page again when a run ends, and a dashboard when a run changes its status. */
+   address. Loads the page again when a run ends, and a dashboard when a run changes its status, unless that would
+   discard what somebody typed. */
 "use strict";
 (function () {
     const POLL_MS = 2000;
+    /* The session, the permission or the run is gone. */
+    const isRefusal = (reply) => reply.type === "opaqueredirect" || [403, 404].includes(reply.status);
+    const isChanged = (area) => area.value !== area.defaultValue || area.closest("[data-unsaved]");
+    const isTyping = () => [...document.querySelectorAll("textarea")].some(isChanged);
 
     function track(box) {
         const part = (name) => box.querySelector("[data-part=" + name + "]");
         const onDashboard = box.dataset.status !== undefined;
+        const reloaded = "pgperf.reloaded " + box.dataset.url;
         let timer = null;
         let polling = false;
 
@@ -39,15 +45,39 @@
             });
         }
 
-        function showTrouble(visible) {
-            const trouble = part("trouble");
-            if (trouble) {
-                trouble.hidden = !visible;
+        function showPart(name, visible) {
+            const found = part(name);
+            if (found) {
+                found.hidden = !visible;
             }
         }
 
+        function end() {
+            if (isTyping()) {
+                showPart("ended", true);
+            } else {
+                window.location.reload();
+            }
+        }
+
+        /* The page says why, such as by a login. If it did not, another time will not either. */
+        function refuse() {
+            if (isTyping()) {
+                showPart("refused", true);
+            } else if (sessionStorage.getItem(reloaded)) {
+                throw new Error("refused");
+            } else {
+                sessionStorage.setItem(reloaded, "1");
+                window.location.reload();
+            }
+        }
+
+        /* Null if the site refuses. */
         async function poll() {
-            const reply = await fetch(box.dataset.url, {headers: {Accept: "application/json"}, redirect: "error"});
+            const reply = await fetch(box.dataset.url, {headers: {Accept: "application/json"}, redirect: "manual"});
+            if (isRefusal(reply)) {
+                return null;
+            }
             if (!reply.ok) {
                 throw new Error("HTTP " + reply.status);
             }
@@ -59,14 +89,20 @@
             polling = true;
             try {
                 const progress = await poll();
-                showTrouble(false);
+                if (progress === null) {
+                    refuse();
+                    return;
+                }
+                sessionStorage.removeItem(reloaded);
+                showPart("refused", false);
+                showPart("trouble", false);
                 show(progress);
                 if (progress.terminal || (onDashboard && progress.status !== box.dataset.status)) {
-                    window.location.reload();
+                    end();
                     return;
                 }
             } catch {
-                showTrouble(true);
+                showPart("trouble", true);
             } finally {
                 polling = false;
             }

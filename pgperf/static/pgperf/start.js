@@ -1,10 +1,16 @@
-/* Updates the preview when the database changes, and disables the buttons after a click. */
+/* Updates the preview when the database changes, disables the buttons after a click, and makes a new token when the
+   browser shows the page again as it was left: the used one would find the run that it has started. */
 "use strict";
 (function () {
     const form = document.getElementById("pgperf-start");
     if (!form) return; // there is no database
     const database = form.querySelector("[name=database]");
     const update = document.getElementById("pgperf-update");
+
+    function newToken() {
+        const bytes = crypto.getRandomValues(new Uint8Array(16));
+        return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    }
 
     if (update && database.tagName === "SELECT") {
         update.remove();
@@ -16,6 +22,9 @@
             window.location.assign(window.location.pathname + "?" + query);
         });
     }
+    window.addEventListener("pageshow", (event) => {
+        if (event.persisted) form.querySelector("[name=token]").value = newToken();
+    });
     form.addEventListener("submit", () => {
         const open = form.querySelectorAll("[type=submit]:enabled");
         setTimeout(() => open.forEach((button) => (button.disabled = true)));

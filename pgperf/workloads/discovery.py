@@ -69,8 +69,8 @@ def _load(app: str) -> ImportFailure | None:
 
 def _one_line(error: Exception) -> str:
     """A module may connect as it is imported, and quote what it connected with."""
-    lines = str(error).strip().splitlines()
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    text = str(error).strip()
     for alias in connections.databases.values():
         text = scrub(text, {"password": str(alias.get("PASSWORD") or "")})
-    return text
+    lines = text.splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

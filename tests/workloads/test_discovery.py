@@ -54,6 +54,13 @@ def test_a_failure_shows_no_password_of_the_site(install: Install) -> None:
     assert failure.error == "OSError: no server at postgresql://app:<password>@127.0.0.1"
 
 
+def test_a_failure_shows_no_line_of_a_password(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connection.settings_dict, "PASSWORD", "hunter2\nlemma")
+    install("raise OSError('as hunter2\\nlemma, in vain')")
+    (failure,) = discovery.discover()
+    assert failure.error == "OSError: as <password>, in vain"
+
+
 def test_each_module_is_loaded_once(install: Install) -> None:
     install("import builtins\nbuiltins.pgperf_loaded = getattr(builtins, 'pgperf_loaded', 0) + 1")
     discovery.discover()

@@ -269,6 +269,13 @@ def test_no_cookie_reaches_a_message(site: WebServer, ask: Ask) -> None:
     assert "s3cret" not in error.message + client.last_words()
 
 
+def test_no_part_of_a_cookie_is_left_where_a_long_redirect_is_cut(site: WebServer, ask: Ask) -> None:
+    """Its path is cut too, at the second slash."""
+    error = ask(site, "/far", cookie="sessionid=s3cret/of-a-session", cold=False).read(protocol.Error)
+    assert "--<session>" in error.message
+    assert "s3c" not in error.message
+
+
 def certificate(directory: Path, name: str) -> tuple[str, str]:
     """A certificate that signs itself, and its key: the paths of both."""
     directory.mkdir(exist_ok=True)

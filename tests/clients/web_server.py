@@ -114,6 +114,7 @@ ANSWERS = {
     "/500": answer(b"error", "500 Internal Server Error"),
     "/304": answer(b"", "304 Not Modified"),
     "/redirect": answer(b"", "302 Found", "Location: /accounts/login/?next=/\x7f"),
+    "/far": answer(b"", "302 Found", f"Location: /{'-' * 60}s3cret/of-a-session"),
     "/short": answer(announced=len(PAGE) + 1, status="200 OK") + b"",
     "/garbage": b"no HTTP at all\r\n\r\n",
 }

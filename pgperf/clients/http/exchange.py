@@ -53,6 +53,7 @@ class Exchange:
 
     def __init__(self, spec: protocol.Spec, deadline_s: float = DEADLINE_S) -> None:
         self._curl = pycurl.Curl()
+        self._secrets = {"session": spec.page.cookie.partition("=")[2]}
         self._received = 0
         for option, value in _options(spec, deadline_s).items():
             self._curl.setopt(option, value)
@@ -84,7 +85,10 @@ class Exchange:
 
     def _redirect(self, status: int) -> str:
         target = self._curl.getinfo(pycurl.REDIRECT_URL) if status in _REDIRECTS else None
-        return f"a redirect to {_printable(_place(target))}, which is not followed" if target else ""
+        if not target:
+            return ""
+        place = _place(protocol.scrub(target, self._secrets))
+        return f"a redirect to {_printable(place)}, which is not followed"
 
 
 def _place(url: str) -> str:

@@ -7,6 +7,8 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -102,6 +104,23 @@ def test_the_other_statement_is_run_only_if_there_is_one() -> None:
         ready = hold(Scripted(), spec)[1][0]
         assert isinstance(ready, protocol.Ready)
         assert (ready.other_first_us is not None, ready.other_second_us is not None) == (has_other, has_other)
+
+
+@pytest.mark.parametrize(("took_us", "runs"), [(1_000_000, 13), (1_000_001, 3)])
+def test_ten_more_operations_are_timed_unless_they_are_slow(
+    monkeypatch: pytest.MonkeyPatch, took_us: int, runs: int
+) -> None:
+    def took(step: Callable[[], object]) -> float:
+        step()
+        return took_us
+
+    monkeypatch.setattr(loop, "_timed_us", took)
+    ran = count()
+    ready = hold(Scripted(lambda: next(ran)), protocol.Spec())[1][0]
+    assert isinstance(ready, protocol.Ready)
+    assert next(ran) == runs
+    assert ready.second_us == took_us
+    assert ready.next_ten_us == (took_us if runs > 3 else None)
 
 
 def test_start_up_time_needs_the_spawn_time() -> None:

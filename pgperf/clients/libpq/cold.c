@@ -5,6 +5,8 @@
 #include "bulk.h"
 #include "clock.h"
 
+#define SLOW_US 1e6 /* ten more operations that are slower would only delay the run */
+
 static double microseconds_since(uint64_t before_ns)
 {
     return (double)(int64_t)(clock_now_ns() - before_ns) / 1000.0;
@@ -38,11 +40,16 @@ static bool run_times(int times, double *total_us, struct session *session, stru
     return true;
 }
 
+static bool run_next_ten(struct cold *cold, struct session *session, struct spec *spec, struct failure *failure)
+{
+    return cold->second_us > SLOW_US || run_times(10, &cold->next_ten_us, session, spec, false, failure);
+}
+
 bool cold_run(struct cold *cold, struct session *session, struct spec *spec, struct failure *failure)
 {
     if (!run_times(1, &cold->first_us, session, spec, false, failure) ||
         !run_times(1, &cold->second_us, session, spec, false, failure) ||
-        !run_times(10, &cold->next_ten_us, session, spec, false, failure))
+        !run_next_ten(cold, session, spec, failure))
         return false;
     return spec->other.count == 0 ||
            (run_times(1, &cold->other_first_us, session, spec, true, failure) &&

@@ -77,6 +77,15 @@ def test_it_exits_on_empty_input_or_another_parent(client: Path, routes: dict[st
     assert talk(client, say(spec(routes["socket"], runner_pid=1))) == (protocol.EXIT_OK, [], "")
 
 
+def test_slow_operations_have_no_ten_more_in_the_cold_phases(client: Path, routes: dict[str, Route]) -> None:
+    for seconds, slow in ((1.01, True), (0, False)):
+        statement = same(f"select pg_sleep({seconds})")
+        _, (ready, *_), _ = talk(client, say(spec(routes["socket"], statements=[statement]), protocol.Bye()))
+        assert isinstance(ready, protocol.Ready)
+        assert ready.second_us
+        assert (ready.next_ten_us is None) is slow
+
+
 @pytest.mark.parametrize("mode", protocol.MODES)
 @pytest.mark.parametrize("cold", [True, False])
 def test_a_whole_conversation(client: Path, routes: dict[str, Route], mode: str, cold: bool) -> None:

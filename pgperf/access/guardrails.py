@@ -22,6 +22,7 @@ from pgperf.core import printable, sql_read_only
 from pgperf.core.answers import IDENTIFIER, LINE, TEXT, TRUTH, WHOLE, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.layers import connects, over_http
+from pgperf.core.limits import STATEMENT_TIMEOUT_S
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
 from pgperf.core.sql_names import quoted
 from pgperf.runner.server.control_connection import ControlConnection
@@ -31,7 +32,7 @@ APPLICATION = "pgperf-guardrails"
 #: Settings of every guarded session, as pg_settings.setting has them (ms). A role's own, stricter
 #: ones stay.
 LIMITS = {
-    "statement_timeout": 30_000,
+    "statement_timeout": STATEMENT_TIMEOUT_S * 1000,
     "lock_timeout": 1_000,
     "idle_in_transaction_session_timeout": 10_000,
     "client_connection_check_interval": 1_000,

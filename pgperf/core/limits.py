@@ -10,6 +10,8 @@ N = TypeVar("N", int, float)
 
 #: The range of a slice's length if a pilot sets it, ms.
 PILOT_MIN_MS, PILOT_MAX_MS = 50, 5000
+#: How long the server runs a statement of a guarded session, s.
+STATEMENT_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True)

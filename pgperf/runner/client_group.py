@@ -17,6 +17,7 @@ import pgperf
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import WHOLE, HostPart
+from pgperf.core.limits import STATEMENT_TIMEOUT_S
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.install.environments import other_version
@@ -52,7 +53,10 @@ class Recorded(NamedTuple):
     phases: list[Durations]
 
 
+#: To start and to connect, and for operations that are not slow.
 _START_TIMEOUT_S = 60.0
+#: Slow operations before `ready`: one, and in a cold start two more and both of the second query.
+_READY_OPS, _COLD_OPS = 1, 5
 SLICE_GRACE_S = 15.0
 #: A client times out when an operation takes this many times as long as in its calibration.
 _TIMEOUT_FACTOR = 4
@@ -151,7 +155,8 @@ class ClientGroup:
         """Collect a slice of a few operations and store the time of one, from which later timeouts
         derive.
         """
-        recorded = self._collect(_TIMEOUT_FACTOR * SLICE_GRACE_S)
+        operations = request.lead_in_ops + request.count
+        recorded = self._collect(SLICE_GRACE_S + operations * STATEMENT_TIMEOUT_S)
         if self.variant.is_one_process:
             self.op_s = SliceWindow.of(request, *recorded).mean_us(self.variant.clients) / 1e6
         else:
@@ -601,7 +606,7 @@ def _start_coldly(
     for group in groups:
         spawn(group)
         placement.pin(group.clients[0].pid, cpus)
-        _await(group)
+        _await(group, cold=True)
 
 
 def _start_together(groups: list[ClientGroup], spawn: Callable[[ClientGroup], None]) -> None:
@@ -633,11 +638,20 @@ def _spawn(
     client.send(spec(definition, variant, route, name, cold, client.spawned_ns, memory_bytes))
 
 
-def _await(group: ClientGroup) -> None:
+def _await(group: ClientGroup, cold: bool = False) -> None:
     """Wait until the next of its clients is ready."""
     client = group.clients[len(group.ready)]
-    group.ready.append(client.expect(protocol.Ready, _START_TIMEOUT_S))
+    group.ready.append(client.expect(protocol.Ready, start_most_s(group.variant, cold)))
     check_version(client.name, group.ready[-1])
+
+
+def start_most_s(variant: Variant, cold: bool) -> float:
+    """The time in which a client must be ready, where each operation takes as long as a statement may.
+
+    Its workers run one after the other.
+    """
+    operations = (_COLD_OPS if cold else _READY_OPS) + variant.workers - 1
+    return _START_TIMEOUT_S + operations * STATEMENT_TIMEOUT_S
 
 
 def check_version(name: str, ready: protocol.Ready) -> None:

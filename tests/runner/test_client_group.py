@@ -17,6 +17,7 @@ from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import protocol
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Route, SliceRecord
+from pgperf.runner import client_group
 from pgperf.runner.client_group import (
     _STARTING,
     ClientGroup,
@@ -29,6 +30,7 @@ from pgperf.runner.client_group import (
     measure,
     slice_record,
     spec,
+    start_most_s,
     started,
     time_per_op_us,
 )
@@ -221,6 +223,30 @@ def test_one_connection_on_this_machine_alone_begins_at_once(clients: int, hosts
     before_ns = time.monotonic_ns()
     found = armed(group, protocol.Slice(seq=1, window_ns=MS))
     assert (found.start_ns > before_ns) is starts
+
+
+@pytest.mark.parametrize(
+    ("cold", "workers", "most_s"), [(False, 1, 60 + 30), (True, 1, 60 + 150), (True, 3, 60 + 150 + 60)]
+)
+def test_a_client_has_time_to_start_with_the_slowest_operations(
+    cold: bool, workers: int, most_s: float
+) -> None:
+    (one, *_) = make_plan(definition(workers=workers)).variants
+    assert start_most_s(one, cold) == most_s
+
+
+def test_slow_operations_have_time_before_and_after_their_client_is_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As there is no other time here, it is that of the operations."""
+    monkeypatch.setattr(client_group, "_START_TIMEOUT_S", 0.0)
+    with groups_of(2, cold=True) as (two, _control):
+        trial = protocol.Slice(seq=1, lead_in_ops=1, count=2)
+        two.begin(trial)
+        with monkeypatch.context() as without:
+            without.setattr(client_group, "_TIMEOUT_FACTOR", 0)
+            two.calibrate(trial)
+    assert two.op_s > 0
 
 
 class TestWebServersThatKeepTheirConnections:

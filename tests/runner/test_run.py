@@ -415,6 +415,18 @@ def test_statements_of_a_block_that_is_given_up_do_not_stay_on_the_server(
         until(lambda: not waiting(), 30, "no client waits")
 
 
+def test_a_budget_ends_a_run_whose_clients_do_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long before the deadline of a start, which has time for the slowest operations."""
+
+    def late(pace: Pace) -> None:
+        raise TimeIsUp("budget_s: the run has 20 s and took 23 s")
+
+    monkeypatch.setattr(Pace, "check", late)
+    what = definition(budget_s=20)
+    with pytest.raises(BudgetTooShort, match="6 blocks take at least"):
+        run(replace(what, workloads=(replace(what.workloads[0], sql="hang at ready"),)), Watcher())
+
+
 def test_a_first_block_that_hangs_names_six_times_what_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     def late(pace: Pace, cohort: int, block: int) -> Iterator[int]:
         raise TimeIsUp("budget_s: the run has 20 s and took 23 s")

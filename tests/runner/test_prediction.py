@@ -1,5 +1,7 @@
 """What a plan will reach in its time: more scatter is wider, more time is narrower."""
 
+import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -17,6 +19,8 @@ from tests.runner.builders import definition
 
 ROUNDS, LONGEST = 7, BLOCKS.high
 LAYERS = ("fake", "libpq", "psycopg")
+#: Of the look's slices: longer or shorter. In turn, those that are two apart would be alike.
+SIGNS = random.Random(1).choices((-1, 1), k=70)
 
 
 def plan(**changes: object) -> Plan:
@@ -32,7 +36,8 @@ def plan(**changes: object) -> Plan:
 
 
 def found(scatter: float = 0.05, **changes: object) -> Prediction:
-    prediction = predicted(plan(**changes), look(scatter))
+    slices_us = tuple(100 * math.exp(scatter * sign) for sign in SIGNS)
+    prediction = predicted(plan(**changes), look(scatter, slices_us=slices_us))
     assert prediction
     return prediction
 

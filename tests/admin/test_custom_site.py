@@ -36,7 +36,7 @@ def test_every_link_stays_in_the_custom_site(admin_page: Client, run: Run, setti
     settings.ROOT_URLCONF = urls
     for address in addresses:
         assert address.startswith("/ops/")
-        _check(admin_page.get(address), address)
+        _check(admin_page.get(address, follow=True), address)
 
 
 def test_every_export_stays_in_the_custom_site(admin_page: Client, run: Run) -> None:

@@ -3,19 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pytest
 
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.driver_queries import BATCH, COPYFROM, ONE_PLUS_ONE
+from pgperf.core.answers import ControlQuery
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import LeftOut, Route, WorkloadDefinition
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import written_tables
+from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.written_tables import WrittenTables
 from tests.runner.builders import definition
 from tests.runner.test_run import Watcher
@@ -73,6 +75,31 @@ def test_every_slice_counts_its_rows_and_leaves_empty_tables(
     assert stored(admin) == [0, 0]
     assert outcome.environment["written"]["tables"] == ["pgperf.batch", "pgperf.copyfrom"]
     assert {"fsync", "synchronous_commit"} <= set(outcome.environment["server"])
+
+
+class Unusable(ControlConnection):
+    """Its first answer cannot be used."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    def __enter__(self) -> Self:
+        self.is_open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_open = False
+
+    def one(self, query: ControlQuery) -> tuple[Any, ...]:
+        assert self.is_open
+        raise ClientFailed("what an answer")
+
+
+def test_a_connection_whose_first_question_fails_is_closed() -> None:
+    connection = Unusable()
+    with pytest.raises(ClientFailed, match="what an answer"):
+        WrittenTables(lambda: connection, {"copyfrom": "pgperf.copyfrom"}).__enter__()
+    assert not connection.is_open
 
 
 def test_a_run_that_is_cancelled_leaves_empty_tables(

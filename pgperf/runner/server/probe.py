@@ -58,11 +58,11 @@ class ServerProbe:
         used = [route for route in routes.values() if not route.url]
         web = {name: route for name, route in routes.items() if route.url}
         reach = any(layers.connects(each.layer) or layers.over_http(each.layer) for each in plan.variants)
-        connection = (
-            ControlConnection(most_direct(used), f"pgperf-{run_id}-monitor") if used and reach else None
-        )
-        probe = cls(used if connection else [], connection, run_id, may_pin, agent if connection else None)
+        asks = bool(used) and reach
+        probe = cls(used if asks else [], None, run_id, may_pin, agent if asks else None)
         probe._web_routes = web
+        if asks:  # last, as it starts a process
+            probe._connection = ControlConnection(most_direct(used), f"pgperf-{run_id}-monitor")
         return probe
 
     def __enter__(self) -> "ServerProbe":

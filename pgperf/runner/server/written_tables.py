@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -59,15 +60,20 @@ class WrittenTables:
 
     def __enter__(self) -> Self:
         if self._connection:
-            self._connection.__enter__()
-            self._checkpoint_query = _checkpoints(self._connection)
-            (self._may_checkpoint,) = self._connection.one(_MAY_CHECKPOINT)
-            self.facts = {
-                "tables": sorted(set(self._tables.values())),
-                "checkpoint": "before each block" if self._may_checkpoint else _NO_CHECKPOINT,
-                "rounds_with_checkpoint": 0,
-            }
+            with ExitStack() as unless_known:
+                self._look(unless_known.enter_context(self._connection))
+                unless_known.pop_all()
         return self
+
+    def _look(self, connection: ControlConnection) -> None:
+        """What the login may do there."""
+        self._checkpoint_query = _checkpoints(connection)
+        (self._may_checkpoint,) = connection.one(_MAY_CHECKPOINT)
+        self.facts = {
+            "tables": sorted(set(self._tables.values())),
+            "checkpoint": "before each block" if self._may_checkpoint else _NO_CHECKPOINT,
+            "rounds_with_checkpoint": 0,
+        }
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None

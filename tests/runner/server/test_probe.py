@@ -13,6 +13,7 @@ from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.cpu.placement import CpuPlacement, TemporaryPinning
+from pgperf.runner.plan import make_plan
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import OWN_SESSION, SESSIONS
 from pgperf.runner.remote.server import AgentSamples, WatchRequest
@@ -20,6 +21,7 @@ from pgperf.runner.server import departure, probe
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.probe import ServerProbe
 from tests.core.builders import variant
+from tests.runner.builders import definition
 
 NAME = "pgperf-lent-0"
 HIDDEN = [["17", NAME, None, None, None]]
@@ -200,6 +202,23 @@ def test_processes_that_cannot_be_released_keep_no_connection_open(
     with pytest.raises(RuntimeError):
         ServerProbe([], connection, "lent", False).__exit__(None, None, None)  # type: ignore[arg-type]
     assert connection.ended
+def test_nothing_is_connected_where_the_pooler_cannot_be_looked_for(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that was started then would stay."""
+    made: list[object] = []
+    monkeypatch.setattr(probe, "ControlConnection", lambda *given: made.append(given))
+    plan = make_plan(definition(layers=("psycopg",), routes=("tcp", "pgbouncer"), nominal_us={}))
+    ServerProbe.open(plan, routes, "odd", may_pin=False)
+    assert len(made) == 1
+
+    def unknown(host: str) -> bool:
+        raise OSError(host)
+
+    monkeypatch.setattr(pooler_process, "is_own", unknown)
+    with pytest.raises(OSError, match=routes["pgbouncer"].host):
+        ServerProbe.open(plan, routes, "odd", may_pin=False)
+    assert len(made) == 1
 
 
 def test_free_slots_count_only_connections_the_login_may_open(

@@ -202,6 +202,8 @@ def test_processes_that_cannot_be_released_keep_no_connection_open(
     with pytest.raises(RuntimeError):
         ServerProbe([], connection, "lent", False).__exit__(None, None, None)  # type: ignore[arg-type]
     assert connection.ended
+
+
 def test_nothing_is_connected_where_the_pooler_cannot_be_looked_for(
     routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -304,14 +304,16 @@ class ClientProcess:
 
     def _last_stderr_line(self) -> str:
         """Without secrets. The part of one that a cut leaves is no longer known as such, so of a line
-        that is cut the first characters go, as many as a secret may have.
+        that is cut the first characters go, as many as a secret may have. Of a site's own, the whole
+        line goes: it may begin with a value of a user.
         """
         longest = _MOST_BYTES_OF_A_CHARACTER * max(map(len, self._secrets.values()), default=0)
         begin = max(0, self._stderr.seek(0, os.SEEK_END) - _STDERR_TAIL_BYTES - longest)
         self._stderr.seek(begin)
         text = protocol.scrub(self._stderr.read().decode(errors="replace"), self._secrets)
         lines = text[longest if begin else 0 :].strip().splitlines()
-        return lines[-1] if lines else ""
+        is_cut = bool(begin) and len(lines) == 1
+        return "" if not lines or (is_cut and self._is_site) else lines[-1]
 
     def _quoted(self, line: str) -> str:
         """A line of stderr with a colon before it. What a site's own code wrote may hold its users'

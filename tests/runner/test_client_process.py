@@ -135,6 +135,7 @@ def test_a_signal_without_a_name_is_told_by_its_number() -> None:
     [
         ("Cookie sessionid=abc123secret of ada@example.org", ""),
         ("django.db.utils.DataError: ada@example.org abc123secret", ": django.db.utils.DataError"),
+        ("x" * 1998 + " ada: " + "y" * 1994, ""),
         ("MemoryError", "out of memory"),
         ("terminate called for ada@example.org: std::bad_alloc", "out of memory"),
     ],
@@ -147,7 +148,7 @@ def test_of_a_site_only_the_name_of_an_exception_is_quoted(said: str, quoted: st
         with pytest.raises(ClientFailed) as failed:
             client.expect(protocol.Ready, 10)
     assert quoted in str(failed.value)
-    assert not any(part in str(failed.value) for part in ("abc123", "ada@", "Cookie"))
+    assert not any(part in str(failed.value) for part in ("abc123", "ada", "Cookie"))
 
 
 @pytest.mark.parametrize(

@@ -871,7 +871,7 @@ class VariantResult(models.Model):
 
     def keep_record(self) -> None:
         """Parse the row once, for a reader who does not change it."""
-        self._record = self.record
+        self._record = VariantSummary.from_json(vars(self))
 
     @property
     def identity(self) -> Variant:

@@ -2,6 +2,7 @@
 site. Charts are SVG.
 """
 
+import re
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -18,11 +19,16 @@ from pgperf.reports.confirmation import tested_title
 from pgperf.reports.environment import environment_line, nameless, names_a_role
 from pgperf.reports.run_comparison import RunComparison
 from pgperf.reports.run_names import named
-from pgperf.reports.run_page import result
+from pgperf.reports.run_page import result_of
+from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.several_runs import SeveralRuns
 from pgperf.reports.verdicts import intervention_title
 
 HTML_TYPE = "text/html; charset=utf-8"
+#: Fields of a variant's row whose sentences may name somebody.
+_WITH_NAMES = ("verdict", "diagnostics", "cpu_account")
+_ROLE = re.compile(r'(\bGRANT [\w, ]+ TO )("(?:[^"]|"")*"|\w+)')
+_USER = re.compile(r"(\(pid \d+), user [^)]*\)")
 _STYLES = Path(__file__).parent.parent / "static" / "pgperf"
 
 
@@ -39,7 +45,7 @@ def run_html(run: Run, viewer: Any = None) -> str:
         "duration": _duration(run),
         "measured_on": environment_line(run.environment),
         "confirms": {"variant": tested_title(run), "change": intervention_title(run.intervention)},
-        "result": result(run),
+        "result": result_of(_nameless_rows(run)),
     })  # fmt: skip
 
 
@@ -53,6 +59,24 @@ def _nameless(run: Run) -> Run:
     shown = copy(run)
     shown.environment = nameless(run.environment)
     return shown
+
+
+def _nameless_rows(run: Run) -> RunRows:
+    rows = read(run)
+    for row in rows.variants:
+        for field in _WITH_NAMES:
+            setattr(row, field, _without_names(getattr(row, field)))
+        row.keep_record()
+    return rows
+
+
+def _without_names(stored: Any) -> Any:
+    """JSON without the users of processes, and without the roles of a GRANT that a run advises."""
+    if isinstance(stored, dict):
+        return {key: _without_names(value) for key, value in stored.items()}
+    if isinstance(stored, list):
+        return list(map(_without_names, stored))
+    return _USER.sub(r"\1)", _ROLE.sub(r"\1…", stored)) if isinstance(stored, str) else stored
 
 
 def _without_roles(compared: RunComparison) -> RunComparison:

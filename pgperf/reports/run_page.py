@@ -147,12 +147,15 @@ def result(run: Run, before: Run | None = None) -> Result:
     """A finished run's charts and tables, in two queries. A third one sets it against the
     run `before`.
     """
-    rows = read(run, before)
+    return result_of(read(run, before))
+
+
+def result_of(rows: RunRows) -> Result:
     return Result(
         topics=list(_topics(rows)),
         skipped=reasons(rows.skipped),
-        partial=run.partial,
-        ending=run_ending.sentence(run),
+        partial=rows.run.partial,
+        ending=run_ending.sentence(rows.run),
         measured=bool(rows.variants or rows.ladders),
     )
 

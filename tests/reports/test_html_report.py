@@ -1,12 +1,15 @@
 """The report of a run: one file with all that the run's page shows, and nothing that acts or asks."""
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import override_settings
 from django.utils import translation
 
+from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
+from pgperf.analysis.verdict import Basis, Finding
 from pgperf.models import Run, VariantResult
 from pgperf.reports.html_report import comparison_html, run_html
 from pgperf.reports.run_page import result
@@ -78,15 +81,30 @@ def test_names_of_people_and_hosts_stay_out(run: Run) -> None:
     for row in rows:
         for each in row.top["processes"]:
             each["user"] = "os_ada"
-    VariantResult.objects.bulk_update(rows, ["top"])
+        row.verdict = _with_names()
+    VariantResult.objects.bulk_update(rows, ["top", "verdict"])
     html = run_html(run)
     assert "_ada" not in html
     assert "The role of this run can write." in html
     assert '<td class="words">this role can write; read-only session' in html
     assert run.environment["can_write"] == "role_ada"
+    assert "backup (pid 4711)" in html
+    assert "GRANT pg_read_all_stats TO …" in html
     assert "secret-host" not in html
     assert "lovelace" not in html
     assert "After &lt;b&gt;the&lt;/b&gt; upgrade" in html
+
+
+def _with_names() -> dict[str, Any]:
+    """A verdict that names who disturbed it, and the role that lacks a grant."""
+    queue = Disturbance(
+        Source.RUN_QUEUE, "host", 90.0, 0.4, 1.2, programs=("backup (pid 4711, user os_ada)",)
+    )
+    finding = Finding(
+        Basis.INPUTS, missing=("server CPU",), grant='GRANT pg_read_all_stats TO role_ada; GRANT a TO "b_ada"'
+    )
+    grade = Grade(GradeWord.POOR, 0.4, (queue,))
+    return factories.stored_verdict("unknown", certainty="unknown", finding=finding, grade=grade)
 
 
 def test_a_comparison_of_runs_names_no_role(run: Run) -> None:

@@ -260,10 +260,8 @@ def _definition(options: argparse.Namespace, seed: int) -> Definition:
 
 
 def _blocks(options: argparse.Namespace) -> int:
-    """Of a run with a fixed length: the fewest with which one of all pairs can be a "differs"."""
-    if options.quick or options.stopping:
-        return 6
-    return 10 if options.suite else 9
+    """With ten one pair of 18 can be a "differs", with fewer none can. Runs that stop need six."""
+    return 10 if options.suite and not options.stopping and not options.quick else 6
 
 
 def _ending(options: argparse.Namespace) -> dict[str, Any]:
@@ -422,15 +420,21 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--rounds",
         type=int,
-        help="rounds in each block of a run (2; quick: 1; with --stopping at most 7)",
+        help="rounds in each block of a run (3; with --suite 2; quick: 1; with --stopping at most 7)",
     )
     parser.add_rivals()
     parser.add_seed()
     parser.add_out()
     options = parser.options()
     if options.rounds is None:
-        options.rounds = limits.ROUNDS.quick if options.stopping else 1 if options.quick else 2
+        options.rounds = _rounds(options)
     return options
+
+
+def _rounds(options: argparse.Namespace) -> int:
+    if options.stopping:
+        return limits.ROUNDS.quick
+    return 1 if options.quick else 2 if options.suite else 3
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ measured
 """
 
 import json
+import os
 import subprocess
 import sys
 from argparse import Namespace
@@ -58,7 +59,7 @@ def read(out: Path | None) -> list[Line]:
     content = out.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     if whole != content:
-        out.write_bytes(whole)
+        os.truncate(out, len(whole))
     lines = [json.loads(line) for line in whole.splitlines()]
     _tell_other_commits([line.pop(_COMMIT, "unknown") for line in lines])
     return lines

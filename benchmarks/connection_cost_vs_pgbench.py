@@ -137,7 +137,8 @@ def _measure(groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: in
     for _ in range(rounds):
         for group in _shuffled(groups):
             found[_pair(group.variant)][group.variant.layer].append(_slot(group, armed(group, request)))
-            departed(group)
+            if why := departed(group):
+                raise SystemExit(f"verdict: cannot measure: {group.variant.label}: {why}")
     return found
 
 

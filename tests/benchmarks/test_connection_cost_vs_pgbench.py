@@ -1,5 +1,8 @@
 """benchmarks.connection_cost_vs_pgbench: its slices and the pairs of processes behind its intervals."""
 
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,3 +34,22 @@ def test_every_pair_has_a_slice_of_each_layer_in_each_round() -> None:
 def test_backends_that_have_not_left_end_the_script() -> None:
     with pytest.raises(SystemExit, match="cannot measure: .*: a backend is still there"):
         script._measure(groups("connect"), lambda group: "a backend is still there", 1, 1)
+
+
+def test_each_case_is_measured_with_several_sets_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    @contextmanager
+    def departing(stack: object, definition: object, name: str) -> Iterator[Any]:
+        started.append(name)
+        yield groups("kept"), lambda group: ""
+
+    monkeypatch.setattr(script, "departing", departing)
+    options = Namespace(processes=8, rounds=3, slot_s=1)
+    found = script._measured(None, "kept", options)
+    assert started == [f"kept-{number}" for number in range(8)]
+    for by_layer in found.values():
+        assert {layer: [*map(len, slots)] for layer, slots in by_layer.items()} == {
+            layer: [3] * 8 for layer in script.LAYERS
+        }
+    assert script.measured_of(script.line_of(found)) == found

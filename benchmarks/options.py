@@ -18,7 +18,7 @@ def run_script(main: Callable[[], int]) -> NoReturn:
 
 
 def output_file(text: str) -> Path:
-    """The file of an option, made now with its folder: a result that cannot be kept is measured in vain.
+    """The file of an option, made now with its folder: a result that cannot be kept is of no use.
 
     Raises ArgumentTypeError.
     """

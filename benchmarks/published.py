@@ -64,8 +64,8 @@ def options_of(
 def runs(
     script: str, options: argparse.Namespace, wanted: Wanted, parts: Sequence[str] = SERVERS
 ) -> list[Run]:
-    """The runs in the order of `wanted`: from their files, or as an earlier call kept them, or measured
-    on a separate stack of these parts, beside the rivals.
+    """The runs in the order of `wanted`: from their files, or as an earlier call kept them, or
+    measured on a separate stack of these parts, beside the rivals.
     """
     files = [file_of(options, name) for name in wanted]
     if all(files):

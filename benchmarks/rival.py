@@ -69,7 +69,7 @@ def program(cpu: int, share: float) -> str:
 
 
 def halves() -> tuple[list[int], list[int]]:
-    """The CPUs of the clients and of the server, where pgperf places them apart; a single CPU is both's."""
+    """The CPUs of the clients and of the server where pgperf places them apart; one CPU is of both."""
     cpus = os.sched_getaffinity(0)
     placed = placement.place("apart", cpus, refusal="")
     return sorted(placed.clients or cpus), sorted(placed.server or cpus)

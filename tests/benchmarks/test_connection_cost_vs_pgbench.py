@@ -1,4 +1,4 @@
-"""benchmarks.connection_cost_vs_pgbench: its slices and the pairs of processes behind its intervals."""
+"""benchmarks.connection_cost_vs_pgbench: its slices, and the processes behind its intervals."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def test_every_pair_has_a_slice_of_each_layer_in_each_round() -> None:
 
 
 def test_backends_that_have_not_left_end_the_script() -> None:
-    with pytest.raises(SystemExit, match="cannot measure: .*: a backend is still there"):
+    with pytest.raises(SystemExit, match=r"cannot measure: .*: a backend is still there"):
         script._measure(groups("connect"), lambda group: "a backend is still there", 1, 1)
 
 

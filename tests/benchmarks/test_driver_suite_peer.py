@@ -113,4 +113,5 @@ def test_other_rows_fail_a_quick_run_too(
     monkeypatch.setattr(peer, "_options", lambda: Namespace(out=None, repeats=2, **options))
     monkeypatch.setattr(peer.json_lines, "resumed", lambda *words: iter([kept]))
     assert peer.main() == code
-    assert ("NOT hold: other rows per query: pg_type through psycopg2" in capsys.readouterr().out) == bool(code)
+    said = capsys.readouterr().out
+    assert ("NOT hold: other rows per query: pg_type through psycopg2" in said) == bool(code)

@@ -30,9 +30,7 @@ def test_the_file_of_results_and_its_folder_are_made_before_anything_is_measured
     assert parser.options(["--out", str(out)]).out.read_text() == "kept\n"
 
 
-def test_a_file_that_cannot_be_written_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parser = ScriptParser("")
     parser.add_out()
     with pytest.raises(SystemExit):

@@ -76,6 +76,7 @@ def test_a_script_whose_run_was_refused_goes_on_with_that_run(
         published.runs("published-a", options, WANTED)
     for _ in range(2):
         assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [1, 3]
-    assert f"kept already: {tmp_path / 'kept' / 'published-a-single.json'}; remove it" in capsys.readouterr().err
+    kept = tmp_path / "kept" / "published-a-single.json"
+    assert f"kept already: {kept}; remove it" in capsys.readouterr().err
     options.quick = True
     assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [4, 5]

@@ -66,9 +66,7 @@ def of_the_suite(folder: Path, done: list[Any]) -> tuple[Any, ...]:
 def of_the_loop(folder: Path, done: list[Any]) -> tuple[Any, ...]:
     def measure(stack: object, cell: Any, options: Namespace) -> Any:
         done.append(cell)
-        return tuple(
-            [[driver_loop.Taken(us, us / 2) for us in figures(4)] for _ in range(2)] for _ in "ab"
-        )
+        return tuple([[driver_loop.Taken(us, us / 2) for us in figures(4)] for _ in range(2)] for _ in "ab")
 
     options = {"query": ["arrays"], "driver": None, "processes": 2, "pairs": 4, "slice_ms": 80}
     return driver_loop, options, {"_measured": measure}, ("create_tables",)

@@ -4,7 +4,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Iterator
-from itertools import accumulate, count
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -239,10 +239,11 @@ class Numbered:
     """A client whose second copy fails in one step; each describes errors by its own number."""
 
     def __init__(self, fails_in: str, number: int = -1) -> None:
-        self._fails_in, self._number, self._copies = fails_in, number, count()
+        self._fails_in, self._number, self._copies = fails_in, number, 0
 
     def another(self) -> "Numbered":
-        copy = Numbered(self._fails_in, next(self._copies))
+        copy = Numbered(self._fails_in, self._copies)
+        self._copies += 1
         copy._step("another")
         return copy
 

@@ -1,16 +1,19 @@
 """The layers libpq and pgbench in one run, on the same CPUs: a connection for each operation, and kept
 connections.
 
-    python -m benchmarks.connection_cost_vs_pgbench [--quick] [--rounds N] [--slot-s N] [--only CASE]
-        [--out FILE]
+    python -m benchmarks.connection_cost_vs_pgbench [--quick] [--processes N] [--rounds N] [--slot-s N]
+        [--only CASE] [--out FILE]
 
 Case `connect`: 20 clients connect, run SELECT 1 and close (pgbench: -C), over the direct route
 (login by SCRAM). Operations per second, and the mean time of one connection with its statement. Case
 `kept`: the statement of benchmarks.libpq_vs_pgbench, simple and prepared, with 1 and 8 clients.
 Slices of both layers alternate in random order; no slice begins before the backends of the last one
-have left. The bar for `connect`: each ratio, libpq over pgbench, within 0.95 to 1.05, and the half
-of its interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libpq_vs_pgbench has it.
-`--out` keeps each case under its conditions, and a case that the file has is not measured again.
+have left. Each case is measured with eight sets of client processes, one after the other. An interval
+is over these, because a process may be fast or slow for as long as it lives.
+
+The bar for `connect`: each ratio, libpq over pgbench, within 0.95 to 1.05, and the half of its
+interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libpq_vs_pgbench has it. `--out`
+keeps each case under its conditions, and a case that the file has is not measured again.
 """
 
 import argparse
@@ -19,16 +22,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import json_lines
+from benchmarks import json_lines, process_pairs
 from benchmarks.options import ScriptParser, run_script
+from benchmarks.process_pairs import Figures
 from benchmarks.resident import departing
 from example.stack.stack import Stack
-from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
+from pgperf.analysis.paired_statistics import Estimate
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
 from pgperf.runner.client_group import AwaitDeparture, ClientGroup, SliceWindow, armed
@@ -37,7 +43,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("libpq", "pgbench")
 LIGHT = WorkloadDefinition("select-1", "SELECT 1")
 LOOKUP = WorkloadDefinition("lookup", "select relname, relkind from pg_class where oid = %s", (1259,))
-CONFIDENCE = 0.95
 _LEAD_IN_NS = 1_000_000_000  # until the clients do not connect in step any more
 
 
@@ -80,13 +85,21 @@ class Slot:
 
 
 #: The slots of each pair by layer.
-Measured = dict[Pair, dict[str, list[Slot]]]
+Rounds = dict[Pair, dict[str, list[Slot]]]
+#: The same by layer and set of processes.
+Measured = dict[Pair, dict[str, list[list[Slot]]]]
+#: The figures of a slot that are compared, by title; some only where operations connect.
+FIGURES = {"operations/s": attrgetter("per_s")}
+CONNECTING = {
+    "µs, connection with its statement": attrgetter("us"),
+    "µs, connect and close": attrgetter("connecting_us"),
+}
 
 
 def main() -> int:
     options = _options()
     passed = True
-    conditions = json_lines.conditions(options, "rounds", "slot_s")
+    conditions = json_lines.conditions(options, "processes", "rounds", "slot_s")
     units = [{"case": name, **conditions} for name in options.only or CASES]
     for line in json_lines.resumed(options.out, units, partial(_all, options)):
         passed &= _table(line["case"], CASES[line["case"]], measured_of(line))
@@ -96,7 +109,8 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
-    parser.add_size("--rounds", "slices of each layer and pair", full=25, quick=7)
+    parser.add_size("--processes", "sets of client processes", full=8, quick=7)
+    parser.add_size("--rounds", "slices of each layer and pair with one set", full=3, quick=1)
     parser.add_argument("--slot-s", type=int, default=4, help="length of a slice in seconds (4)")
     parser.add_argument("--only", choices=CASES, action="append", help="this case alone")
     parser.add_out()
@@ -107,16 +121,26 @@ def _all(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_
     """The cases, in turn."""
     with Stack(ROOT / ".stack" / "connection_cost_vs_pgbench", parts=["postgres"], keep=False) as stack:
         for unit in units:
-            name = unit["case"]
-            with departing(stack, CASES[name].definition, name) as (groups, departed):
-                yield line_of(_measure(groups, departed, options.rounds, options.slot_s))
+            yield line_of(_measured(stack, unit["case"], options))
+
+
+def _measured(stack: Stack, case: str, options: argparse.Namespace) -> Measured:
+    """The slices of a case with one set of processes after the other."""
+    found: Measured = defaultdict(lambda: defaultdict(list))
+    for number in range(options.processes):
+        with departing(stack, CASES[case].definition, f"{case}-{number}") as (groups, departed):
+            rounds = _measure(groups, departed, options.rounds, options.slot_s)
+        for pair, layer in product(rounds, LAYERS):
+            found[pair][layer].append(rounds[pair][layer])
+    return found
 
 
 def line_of(measured: Measured) -> dict[str, Any]:
     """What a campaign's file keeps of a case."""
     return {
         "pairs": [
-            {"pair": pair, **{layer: [*map(asdict, slots)] for layer, slots in by_layer.items()}}
+            {"pair": pair}
+            | {layer: [[*map(asdict, own)] for own in slots] for layer, slots in by_layer.items()}
             for pair, by_layer in measured.items()
         ]
     }
@@ -125,19 +149,22 @@ def line_of(measured: Measured) -> dict[str, Any]:
 def measured_of(line: json_lines.Line) -> Measured:
     """The same from the file."""
     return {
-        tuple(each["pair"]): {layer: [Slot(**slot) for slot in each[layer]] for layer in LAYERS}
+        tuple(each["pair"]): {
+            layer: [[Slot(**slot) for slot in own] for own in each[layer]] for layer in LAYERS
+        }
         for each in line["pairs"]
     }
 
 
-def _measure(groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: int, slot_s: int) -> Measured:
+def _measure(groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: int, slot_s: int) -> Rounds:
     """The slices of each pair by layer, in the order of the rounds."""
     request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=_LEAD_IN_NS, window_ns=slot_s * 10**9)
-    found: Measured = defaultdict(lambda: defaultdict(list))
+    found: Rounds = defaultdict(lambda: defaultdict(list))
     for _ in range(rounds):
         for group in _shuffled(groups):
             found[_pair(group.variant)][group.variant.layer].append(_slot(group, armed(group, request)))
-            departed(group)
+            if why := departed(group):
+                raise SystemExit(f"verdict: cannot measure: {group.variant.label}: {why}")
     return found
 
 
@@ -169,29 +196,27 @@ def _pair(variant: Variant) -> Pair:
 
 def _table(name: str, case: Case, measured: Measured) -> bool:
     passed = True
+    figures = FIGURES | (CONNECTING if "per_operation" in case.definition.connection_modes else {})
     for (mode, clients), slots in measured.items():
+        sets, rounds = len(slots["libpq"]), len(slots["libpq"][0])
         print(
-            f"{name}: {mode}, {clients} client{'s' * (clients > 1)}, {len(slots['libpq'])} slices of each layer"
+            f"{name}: {mode}, {clients} client{'s' * (clients > 1)}, {rounds} slices of each layer"
+            f" with each of {sets} sets of processes"
         )
-        passed &= _row("operations/s", case, *([slot.per_s for slot in slots[layer]] for layer in LAYERS))
-        if "per_operation" in case.definition.connection_modes:
-            passed &= _row(
-                "µs, connection with its statement", case, *([s.us for s in slots[layer]] for layer in LAYERS)
-            )
-            passed &= _row(
-                "µs, connect and close", case, *([s.connecting_us for s in slots[layer]] for layer in LAYERS)
-            )
+        for what, figure in figures.items():
+            passed &= _row(what, case, *([[*map(figure, own)] for own in slots[layer]] for layer in LAYERS))
     return passed
 
 
-def _row(what: str, case: Case, libpq: Sequence[float], pgbench: Sequence[float]) -> bool:
-    ratio = signed_rank_interval(log_ratios(np.array(libpq), np.array(pgbench)), CONFIDENCE).exp()
+def _row(what: str, case: Case, libpq: Figures, pgbench: Figures) -> bool:
+    ratio = process_pairs.ratio(libpq, pgbench)
     half = _half_width(ratio)
     holds = case.low <= ratio.centre <= case.high and (
         case.half is None or (half is not None and half <= case.half)
     )
     interval = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.low and ratio.high else "too few pairs"
-    figures = f"{np.median(libpq):>10.1f} {np.median(pgbench):>10.1f} {ratio.centre:>7.3f} {interval:>16}"
+    medians = " ".join(f"{np.median(np.concatenate(side)):>10.1f}" for side in (libpq, pgbench))
+    figures = f"{medians} {ratio.centre:>7.3f} {interval:>16}"
     print(f"  {what:<34} {figures}{'' if holds else '  outside'}", flush=True)
     return holds
 

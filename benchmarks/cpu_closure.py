@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -180,7 +180,7 @@ def _reference(kind: str) -> Iterator[Reference]:
     else:
         with _own_group() as directory:
             host = replace(Host.here(), source="group", read_busy_ns=group_ns(directory))
-            yield Reference(f"a control group, {directory}", host, lambda: members(directory))
+            yield Reference(f"a control group, {directory}", host, lambda: _members(directory))
 
 
 @contextmanager
@@ -211,11 +211,25 @@ def _move_to(directory: Path) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """Remove the group after its last process has ended, a few milliseconds after its signal."""
+    """Remove the group and those below it after their last process has ended, a few milliseconds after
+    its signal.
+    """
     deadline = time.monotonic() + _LEAVE_S
-    while members(directory) and time.monotonic() < deadline:
+    while _members(directory) and time.monotonic() < deadline:
         time.sleep(0.05)
-    directory.rmdir()
+    for group in reversed(_groups_from(directory)):
+        with suppress(OSError):  # a process that does not end must not cost the verdict
+            group.rmdir()
+
+
+def _members(directory: Path) -> set[int]:
+    """The processes of the group and of those below it: the stack's PostgreSQL has one of its own."""
+    return {pid for group in _groups_from(directory) for pid in members(group)}
+
+
+def _groups_from(directory: Path) -> list[Path]:
+    """The group and those below it, each after the one that it is in."""
+    return sorted(procs.parent for procs in directory.rglob("cgroup.procs"))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 """Seven queries through pgperf's clients and through a bare loop of the same driver calls.
 
-    python -m benchmarks.driver_loop [--quick] [--pairs N] [--slice-ms N] [--query Q] [--driver D]
-        [--out FILE]
+    python -m benchmarks.driver_loop [--quick] [--processes N] [--pairs N] [--slice-ms N] [--query Q]
+        [--driver D] [--out FILE]
 
 Each cell is a query of the benchmark driver-suite through one driver: its client, and a process of
 its own that only calls the driver (benchmarks/bare_driver_loop.py). Both have one connection, their
 processes the same CPU and their backends another one. They take turns in random order; both run the
-same number of operations. Tables that a query fills are empty before each turn. The bar: the ratio
-of the times, client over bare loop, is at most 1.02 in each cell; its 95 % interval is printed. The
-ratio of the processes' CPU times is printed beside it, because other load disturbs it less.
-`--quick`: few and short slices, in about three minutes. `--out` keeps each cell under its
-conditions, and cells that the file has are not measured again.
+same number of operations. Tables that a query fills are empty before each turn. Eight pairs of
+processes follow each other, and an interval is over these, because a process may be fast or slow for
+as long as it lives.
+
+The bar: the ratio of the times, client over bare loop, is at most 1.02 in each cell; its 95 % interval
+is printed. The ratio of the processes' CPU times is printed beside it, because other load disturbs it
+less. `--quick`: two pairs of processes with short slices, in a few minutes. `--out` keeps each cell
+under its conditions, and cells that the file has are not measured again.
 """
 
 import argparse
@@ -28,7 +31,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from benchmarks import json_lines
+from benchmarks import json_lines, process_pairs
 from benchmarks.bare_driver_loop import Work
 from benchmarks.driver_cells import (
     MODES,
@@ -40,7 +43,6 @@ from benchmarks.driver_cells import (
     create_tables,
     definition_of,
     interval,
-    ratio,
     units,
 )
 from benchmarks.options import ScriptParser, run_script
@@ -63,6 +65,10 @@ class Taken(NamedTuple):
 
     us: float
     cpu_us: float
+
+
+#: Slices by process, each with those of its pair.
+Slices = list[list[Taken]]
 
 
 class BareLoop:
@@ -90,9 +96,9 @@ def main() -> int:
     options = _options()
     held = []
     print(HEADER)
-    asked = units(options, "pairs", "slice_ms")
+    asked = units(options, "processes", "pairs", "slice_ms")
     for line in json_lines.resumed(options.out, asked, partial(_all, options)):
-        ours, bare = ([Taken(*each) for each in line[side]] for side in ("ours", "bare"))
+        ours, bare = (_slices(line[side]) for side in ("ours", "bare"))
         print(row(cell_of(line), ours, bare), flush=True)
         held.append(holds(time_ratio(ours, bare)))
     print(f"verdict: the bar {'holds' if all(held) else 'does NOT hold'} (at most {BAR} in each cell)")
@@ -101,7 +107,8 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
-    parser.add_size("--pairs", "slices of each cell and program", full=40, quick=8)
+    parser.add_size("--processes", "processes of each cell and program", full=8, quick=2)
+    parser.add_size("--pairs", "slices of each process", full=5, quick=4)
     parser.add_size("--slice-ms", "length of a slice, about", full=200, quick=80)
     parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
     parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
@@ -114,19 +121,31 @@ def _all(options: argparse.Namespace, asked: Sequence[json_lines.Unit]) -> json_
     with Stack(ROOT / ".stack" / "driver_loop", parts=["postgres"], keep=False) as stack:
         create_tables(stack)
         for unit in asked:
-            ours, bare = _measured(stack, cell_of(unit), options.pairs, options.slice_ms)
+            ours, bare = _measured(stack, cell_of(unit), options)
             yield {"ours": ours, "bare": bare}
 
 
-def _measured(stack: Stack, cell: Cell, pairs: int, slice_ms: int) -> tuple[list[Taken], list[Taken]]:
-    """The slices of the client and of the bare loop, pair by pair."""
+def _slices(kept: Sequence[Sequence[Sequence[float]]]) -> Slices:
+    return [[Taken(*each) for each in own] for own in kept]
+
+
+def _measured(stack: Stack, cell: Cell, options: argparse.Namespace) -> tuple[Slices, Slices]:
+    """The slices of the clients and of the bare loops, one pair of processes after the other."""
+    pairs = [_of_a_pair(stack, cell, number, options) for number in range(options.processes)]
+    return [ours for ours, _ in pairs], [bare for _, bare in pairs]
+
+
+def _of_a_pair(
+    stack: Stack, cell: Cell, number: int, options: argparse.Namespace
+) -> tuple[list[Taken], list[Taken]]:
+    """The slices of a new client and a new bare loop, pair by pair."""
     definition, route = definition_of(DRIVER_SUITE, cell), routes_of(stack)["socket"]
-    name = f"loop-{cell.query}-{cell.driver}".replace("_", "-")
+    name = f"loop-{cell.query}-{cell.driver}-{number}".replace("_", "-")
     ours: list[Taken] = []
     theirs: list[Taken] = []
     with connected(stack, definition, name) as client, _bare(client, cell, route) as bare:
-        count = _operations(client, bare, slice_ms)
-        for _ in range(pairs):
+        count = _operations(client, bare, options.slice_ms)
+        for _ in range(options.pairs):
             for side in random.sample((ours, theirs), 2):
                 side.append(_of_client(client, count) if side is ours else _of_bare(client, bare, count))
     return ours, theirs
@@ -194,22 +213,30 @@ def work_of(cell: Cell, route: Route) -> Work:
 
 HEADER = (
     f"{'query':<16} {'driver':<14} {'client µs':>10} {'bare µs':>10} {'time':>6} {'95 % interval':>15}"
-    f" {'CPU time':>9} {'95 % interval':>15} {'pairs':>6}"
+    f" {'CPU time':>9} {'95 % interval':>15} {'processes':>9}"
 )
 
 
-def row(cell: Cell, ours: Sequence[Taken], bare: Sequence[Taken]) -> str:
+def row(cell: Cell, ours: Slices, bare: Slices) -> str:
     """The cell's line of the table."""
-    time, cpu = time_ratio(ours, bare), ratio([each.cpu_us for each in ours], [each.cpu_us for each in bare])
-    figures = " ".join(f"{np.median([each.us for each in side]):>10.1f}" for side in (ours, bare))
+    time, cpu = time_ratio(ours, bare), process_pairs.ratio(_cpu_us(ours), _cpu_us(bare))
+    figures = " ".join(f"{np.median(np.concatenate(_us(side))):>10.1f}" for side in (ours, bare))
     ratios = f"{time.centre:>6.3f} {interval(time):>15} {cpu.centre:>9.3f} {interval(cpu):>15}"
     outside = "" if holds(time) else "  outside"
-    return f"{cell.query:<16} {cell.driver:<14} {figures} {ratios} {time.n:>6}{outside}"
+    return f"{cell.query:<16} {cell.driver:<14} {figures} {ratios} {time.n:>9}{outside}"
 
 
-def time_ratio(ours: Sequence[Taken], bare: Sequence[Taken]) -> Estimate:
+def time_ratio(ours: Slices, bare: Slices) -> Estimate:
     """The client's time over the bare loop's."""
-    return ratio([each.us for each in ours], [each.us for each in bare])
+    return process_pairs.ratio(_us(ours), _us(bare))
+
+
+def _us(slices: Slices) -> list[list[float]]:
+    return [[each.us for each in own] for own in slices]
+
+
+def _cpu_us(slices: Slices) -> list[list[float]]:
+    return [[each.cpu_us for each in own] for own in slices]
 
 
 def holds(estimate: Estimate) -> bool:

@@ -5,6 +5,7 @@ measured
 """
 
 import json
+import os
 import subprocess
 import sys
 from argparse import Namespace
@@ -20,6 +21,8 @@ Line = dict[str, Any]
 Unit = Mapping[str, Any]
 #: The field that each line of a file has beside them.
 _COMMIT = "commit"
+#: The data of campaigns, which grow while they run.
+_DATA = "docs/campaigns/data"
 #: The other fields of units, in their order, as they are measured.
 Measuring = Generator[Mapping[str, Any], None, None]
 
@@ -48,12 +51,15 @@ def read(out: Path | None) -> list[Line]:
     leaves that is killed while it writes, is removed. Lines of another commit count, and the script
     says so.
     """
-    if out is None or not out.exists():
+    if out is None:
+        return []
+    commit()  # before the first unit: files may change while a campaign runs
+    if not out.exists():
         return []
     content = out.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     if whole != content:
-        out.write_bytes(whole)
+        os.truncate(out, len(whole))
     lines = [json.loads(line) for line in whole.splitlines()]
     _tell_other_commits([line.pop(_COMMIT, "unknown") for line in lines])
     return lines
@@ -68,10 +74,20 @@ def append(out: Path | None, run: Mapping[str, Any]) -> None:
 
 @cache
 def commit() -> str:
-    """The commit of the checkout; "" where that is not known."""
-    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    """The commit of the checkout when this was first called, with "-dirty" if a tracked file differs
+    from it that is no data of a campaign; "" where that is not known.
+    """
+    name = _git("describe", "--always", "--exclude=*")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":(top)", f":(top,exclude){_DATA}")
+    return f"{name}-dirty" if changed else name
+
+
+def _git(*words: str) -> str:
+    """What git says; "" where it cannot."""
     try:
-        done = subprocess.run(asked, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        )
     except OSError:
         return ""
     return done.stdout.strip()

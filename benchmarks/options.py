@@ -17,6 +17,20 @@ def run_script(main: Callable[[], int]) -> NoReturn:
         sys.exit(f"verdict: cannot measure: {error}")
 
 
+def output_file(text: str) -> Path:
+    """The file of an option, made now with its folder: a result that cannot be kept is of no use.
+
+    Raises ArgumentTypeError.
+    """
+    path = Path(text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
+    return path
+
+
 class ScriptParser(argparse.ArgumentParser):
     """A parser whose help is the script's docstring, with the option `--quick`."""
 
@@ -34,7 +48,7 @@ class ScriptParser(argparse.ArgumentParser):
     def add_out(self) -> None:
         """The file of a campaign (benchmarks/json_lines.py)."""
         meaning = "keep the results in this file, one JSON object a line, and go on after those that it has"
-        self.add_argument("--out", type=Path, help=meaning)
+        self.add_argument("--out", type=output_file, help=meaning)
 
     def add_seed(self) -> None:
         meaning = "seed of the first run; each further run adds 1"

@@ -10,6 +10,7 @@ the number of queries of a page.
 
 import argparse
 import http.cookiejar
+import math
 import re
 import statistics
 import time
@@ -24,6 +25,8 @@ from example.stack.stack import ALL, Stack
 #: 5 layers over 3 routes with 4 numbers of clients, and two controls.
 SHORT = ("--quick", "--blocks=6", "--rounds=1", "--clients=1,2,3,4")
 BAR_MS, QUICK_BAR_MS = 150.0, 400.0
+#: Of the list of runs.
+PER_PAGE = 50
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
@@ -42,7 +45,7 @@ def main() -> int:
         pages = {
             "dashboard": "/admin/pgperf/",
             "list": "/admin/pgperf/run/",
-            "list, its last page": f"/admin/pgperf/run/?p={(runs + 99) // 100}",
+            "list, its last page": f"/admin/pgperf/run/?p={math.ceil(runs / PER_PAGE)}",
             "list, filtered and searched": "/admin/pgperf/run/?status__exact=done&q=orm",
             "run": f"/admin/pgperf/run/{last}/change/",
             "history": f"/admin/pgperf/benchmark/{benchmark[0]}/runs/",
@@ -80,7 +83,10 @@ class LoggedInClient:
                 raise SystemExit("verdict: cannot measure: the login was refused")
 
     def get(self, path: str) -> str:
+        """The page. The script exits if the site sends the client elsewhere."""
         with self._opener.open(self._base + path, timeout=30) as answer:
+            if answer.url != self._base + path:
+                raise SystemExit(f"verdict: cannot measure: {path} leads to {answer.url}")
             return str(answer.read().decode())
 
     def milliseconds(self, path: str, times: int) -> list[float]:

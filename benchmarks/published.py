@@ -22,6 +22,9 @@ Run = Mapping[str, Any]
 #: Name of an option, and of a run -> the arguments of `pgperf run`, in full and with `--quick`.
 Wanted = Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
+#: The field that a kept file has beside those of a run.
+_ARGUMENTS = "arguments"
+
 #: A run with these arguments shows that a script works. Its figures count for nothing.
 QUICK = ("--budget-s=0", "--blocks=2", "--rounds=2", "--slice-ms=30", "--diagnostic-ms=100")
 
@@ -44,7 +47,8 @@ def options_of(
     parser = ScriptParser(doc)
     for name, (words, _quick) in wanted.items():
         parser.add_argument(f"--{name}", metavar="RUN.json", type=Path, help=f"a run of {' '.join(words)}")
-    parser.add_argument("--keep", metavar="DIR", type=Path, help="write the runs to files in DIR")
+    meaning = "keep the runs in files in DIR, and measure only those that it lacks"
+    parser.add_argument("--keep", metavar="DIR", type=Path, help=meaning)
     parser.add_rivals()
     add_more(parser)
     options = parser.options()
@@ -60,20 +64,30 @@ def options_of(
 def runs(
     script: str, options: argparse.Namespace, wanted: Wanted, parts: Sequence[str] = SERVERS
 ) -> list[Run]:
-    """The runs in the order of `wanted`, from their files, or measured on a separate stack of these
-    parts, beside the rivals.
+    """The runs in the order of `wanted`: from their files, or as an earlier call kept them, or
+    measured on a separate stack of these parts, beside the rivals.
     """
     files = [file_of(options, name) for name in wanted]
     if all(files):
         return [_read(path) for path in files if path]
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    asked = {f"{script}-{name}": quick if options.quick else full for name, (full, quick) in wanted.items()}
+    found = {name: run for name, words in asked.items() if (run := _kept(options, name, words))}
+    if lacking := {name: words for name, words in asked.items() if name not in found}:
+        found |= _all_measured(script, options, lacking, parts)
+    return [found[name] for name in asked]
+
+
+def _all_measured(
+    script: str, options: argparse.Namespace, asked: Mapping[str, Sequence[str]], parts: Sequence[str]
+) -> dict[str, Run]:
+    """The runs of these names, each with its arguments."""
     with Stack(ROOT / ".stack" / script, parts, keep=False) as stack:
         manage(stack.env, "set_up_site")
         manage(stack.env, "pgperf", "build")
         with spinning(options.rivals, DAY_S):
-            return [
-                _measured(stack, quick if options.quick else full, options, f"{script}-{name}")
-                for name, (full, quick) in wanted.items()
-            ]
+            return {name: _measured(stack, words, options, name) for name, words in asked.items()}
 
 
 def file_of(options: argparse.Namespace, name: str) -> Path | None:
@@ -96,12 +110,29 @@ def _read(path: Path) -> Run:
 def _measured(stack: Stack, words: Sequence[str], options: argparse.Namespace, name: str) -> Run:
     print(f"measuring: pgperf run {' '.join(words)}", file=sys.stderr, flush=True)
     run = run_benchmark(stack.env, *words, control=stack.control)
-    if options.keep:
-        options.keep.mkdir(parents=True, exist_ok=True)
-        path = options.keep / file_name(name, options.rivals)
-        path.write_text(json.dumps(run, indent=1) + "\n")
+    if path := _path(options, name):
+        part = path.with_suffix(".part")  # a script that is killed leaves no half of a file
+        part.write_text(json.dumps({**run, _ARGUMENTS: [*words]}, indent=1) + "\n")
+        part.replace(path)
         print(f"kept: {path}", file=sys.stderr, flush=True)
     return run
+
+
+def _kept(options: argparse.Namespace, name: str, words: Sequence[str]) -> Run | None:
+    """The run that an earlier call kept under that name, if it had the same arguments."""
+    path = _path(options, name)
+    if path is None or not path.exists():
+        return None
+    run = _read(path)
+    if run.get(_ARGUMENTS) != [*words]:
+        return None
+    print(f"kept already: {path}; remove it to measure again", file=sys.stderr, flush=True)
+    return run
+
+
+def _path(options: argparse.Namespace, name: str) -> Path | None:
+    """Where the run is kept; None: nowhere."""
+    return options.keep / file_name(name, options.rivals) if options.keep else None
 
 
 def file_name(name: str, rivals: int) -> str:

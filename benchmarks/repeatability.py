@@ -13,11 +13,10 @@ import json
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from benchmarks.options import ScriptParser, run_script
+from benchmarks.options import ScriptParser, output_file, run_script
 from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 
@@ -41,7 +40,7 @@ def main() -> int:
         manage(stack.env, "set_up_site")
         runs = [_run(stack.env, options) for _ in range(3 if options.quick else options.runs)]
     if options.out:
-        Path(options.out).write_text(json.dumps(runs))
+        options.out.write_text(json.dumps(runs))
     passed = [_controls(runs, bar), _rungs(runs, bar), _wall(runs, bar)]
     print("verdict: " + ("the bar holds" if all(passed) else "the bar does NOT hold"))
     return 0 if all(passed) else 1
@@ -50,7 +49,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--out", help="write the JSON of all runs to this file")
+    parser.add_argument("--out", type=output_file, help="write the JSON of all runs to this file")
     parser.add_argument("--extra", default="", help="further options of `pgperf run`, for experiments")
     return parser.options()
 

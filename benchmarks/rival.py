@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pgperf.runner.cpu import schedstat
+from pgperf.runner.cpu import placement, schedstat
 
 #: Its work is CPU time: where it has to wait for the CPU, it works for longer.
 PERIOD_MS = 4
@@ -69,7 +69,7 @@ def program(cpu: int, share: float) -> str:
 
 
 def halves() -> tuple[list[int], list[int]]:
-    """The CPUs of the clients and of the server, where pgperf places them apart."""
-    cpus = sorted(os.sched_getaffinity(0))
-    half = max(1, len(cpus) // 2)
-    return cpus[:half], cpus[half:] or cpus
+    """The CPUs of the clients and of the server where pgperf places them apart; one CPU is of both."""
+    cpus = os.sched_getaffinity(0)
+    placed = placement.place("apart", cpus, refusal="")
+    return sorted(placed.clients or cpus), sorted(placed.server or cpus)

@@ -173,9 +173,9 @@ class Site:
 def main() -> int:
     options = _options()
     seeds = range(options.seed, options.seed + (1 if options.quick else options.seeds))
-    cases = [case for case in CASES if case.name in options.cases] if options.cases else CASES
     print(f"seeds {seeds[0]} to {seeds[-1]}", file=sys.stderr, flush=True)
-    cells = [(case, column, seed) for seed in seeds for column, case in planned(options.columns, cases)]
+    of_a_seed = planned(options.columns, options.cases)
+    cells = [(case, column, seed) for seed in seeds for column, case in of_a_seed]
     if options.truth:
         with _site() as site:
             return _print_truths(cells, site)
@@ -186,6 +186,17 @@ def main() -> int:
     without = f" (not possible here: {', '.join(impossible)})" if impossible else ""
     print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold") + without)
     return 0 if passed else 1
+
+
+def cases_of(text: str) -> list[Case]:
+    """The cases of the option, names with commas. Raises ArgumentTypeError for others."""
+    names = text.split(",")
+    known = [case.name for case in CASES]
+    if unknown := set(names) - set(known):
+        raise argparse.ArgumentTypeError(
+            f"no such case: {', '.join(sorted(unknown))}; there are {', '.join(known)}"
+        )
+    return [case for case in CASES if case.name in names]
 
 
 def planned(columns: Sequence[str], cases: Sequence[Case]) -> list[tuple[str, Case]]:
@@ -379,7 +390,7 @@ def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
-    parser.add_argument("--cases", type=lambda text: text.split(","), help="run only these cases, by name")
+    parser.add_argument("--cases", type=cases_of, default=CASES, help="run only these cases, by name")
     parser.add_argument(
         "--columns", type=chosen, default=(QUIET,), help=f"{','.join(COLUMNS)}, or all (quiet)"
     )

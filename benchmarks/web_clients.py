@@ -12,6 +12,7 @@ from pgperf.core import protocol
 from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
 from pgperf.db.web_urls import WebUrl
 from pgperf.runner.client_group import ClientGroup, started
+from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.plan import make_plan
 
 LAYER = "http"
@@ -32,10 +33,17 @@ def place(parts: Iterable[Part], cpus: Sequence[int]) -> None:
     """Keep these processes off the clients' CPU; their children inherit that."""
     for part in parts:
         assert part.process
-        parent = psutil.Process(part.process.pid)
-        for process in (parent, *parent.children(recursive=True)):
-            for thread in process.threads():
-                os.sched_setaffinity(thread.id, cpus)
+        _place(part.process.pid, frozenset(cpus))
+
+
+def _place(pid: int, cpus: frozenset[int]) -> None:
+    """A process, then its children: those that it starts meanwhile have its CPUs already. One that has
+    ended needs none.
+    """
+    if not placement.pin(pid, cpus) and psutil.pid_exists(pid):
+        raise SystemExit(f"verdict: cannot measure: the system does not allow to pin process {pid}")
+    for child in schedstat.children(pid):
+        _place(child, cpus)
 
 
 def free_port() -> int:

@@ -119,7 +119,7 @@ class Workers:
 
     def describe(self, error: Exception) -> str:
         """The message of an error, in the words of the worker that had it."""
-        client = self._clients[self._failing] if self._clients else self._original
+        client = self._clients[self._failing] if self._failing < len(self._clients) else self._original
         return str(getattr(client, "describe", describe)(error))
 
     @property
@@ -138,10 +138,14 @@ class Workers:
 
     def _connect(self, at: int) -> None:
         self._clients.append(self._at(at, self._original.another))
-        self._failing = at
         self._at(at, self._clients[at].connect, self._specs[at])
 
     def _at(self, at: int, step: Callable[..., T], *given: Any) -> T:
+        """Run a step of a worker. An error in it is that worker's."""
+        self._failing = at
+        return self._there(at, step, *given)
+
+    def _there(self, at: int, step: Callable[..., T], *given: Any) -> T:
         """Run a step of a worker where its connection belongs."""
         raise NotImplementedError
 
@@ -168,7 +172,7 @@ class Threads(Workers):
         for thread in self._threads:
             thread.shutdown(wait=False)
 
-    def _at(self, at: int, step: Callable[..., T], *given: Any) -> T:
+    def _there(self, at: int, step: Callable[..., T], *given: Any) -> T:
         return self._threads[at].submit(step, *given).result()
 
     def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
@@ -192,7 +196,7 @@ class Threads(Workers):
 class Tasks(Workers):
     """All workers are tasks of the client's event loop."""
 
-    def _at(self, at: int, step: Callable[..., T], *given: Any) -> T:
+    def _there(self, at: int, step: Callable[..., T], *given: Any) -> T:
         return step(*given)
 
     def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:

@@ -1,5 +1,9 @@
 """benchmarks.driver_loop and its cells: conditions, the work of the bare loop, and the table."""
 
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 import pytest
 
 from benchmarks import bare_driver_loop, driver_cells, driver_loop
@@ -51,8 +55,8 @@ def test_the_bare_loop_has_a_loop_and_the_work_of_every_cell(cell: Cell) -> None
 
 @pytest.mark.parametrize(("factor", "holds"), [(0.9, True), (1.0, True), (1.019, True), (1.03, False)])
 def test_the_bar_is_two_per_cent(factor: float, holds: bool) -> None:
-    bare = [Taken(us, us / 2) for us in (100.0, 110.0, 90.0, 105.0, 95.0, 101.0, 99.0, 98.0)]
-    ours = [Taken(factor * us, 1.5 * cpu_us) for us, cpu_us in bare]
+    bare = [[Taken(us, us / 2), Taken(us + 3, us / 2)] for us in (100.0, 110.0, 90.0, 105.0, 95.0, 101.0)]
+    ours = [[Taken(factor * us, 1.5 * cpu_us) for us, cpu_us in own] for own in bare]
     estimate = driver_loop.time_ratio(ours, bare)
     assert estimate.centre == pytest.approx(factor)
     assert driver_loop.holds(estimate) is holds
@@ -61,6 +65,27 @@ def test_the_bar_is_two_per_cent(factor: float, holds: bool) -> None:
     assert line.endswith("outside") is not holds
     assert f"{factor:.3f} to {factor:.3f}" in line
     assert "1.500 to 1.500" in line
+
+
+def test_each_pair_of_processes_is_new_and_has_its_own_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    @contextmanager
+    def connected(stack: object, definition: object, name: str) -> Iterator[None]:
+        names.append(name)
+        yield None
+
+    monkeypatch.setattr(driver_loop, "connected", connected)
+    monkeypatch.setattr(driver_loop, "routes_of", lambda stack: {"socket": ROUTE})
+    monkeypatch.setattr(driver_loop, "_bare", lambda *words: nullcontext())
+    monkeypatch.setattr(driver_loop, "_operations", lambda *words: 10)
+    monkeypatch.setattr(driver_loop, "_of_client", lambda client, count: Taken(len(names), 1.0))
+    monkeypatch.setattr(driver_loop, "_of_bare", lambda client, bare, count: Taken(-len(names), 1.0))
+    options = Namespace(processes=3, pairs=2, slice_ms=80)
+    ours, bare = driver_loop._measured(None, Cell("arrays", "asyncpg"), options)
+    assert len(set(names)) == 3
+    assert [[each.us for each in own] for own in ours] == [[1, 1], [2, 2], [3, 3]]
+    assert [[each.us for each in own] for own in bare] == [[-1, -1], [-2, -2], [-3, -3]]
 
 
 def test_too_few_pairs_give_no_interval() -> None:

@@ -1,5 +1,6 @@
 """benchmarks.driver_suite_peer: the harness's text and report, the table and the verdict."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_cell_that_was_not_measured_is_a_dash() -> None:
     ],
 )
 def test_the_verdict(centre: float, repeats: int, words: str) -> None:
-    said = peer.verdict({Cell("arrays", "asyncpg"): estimate(centre)}, repeats)
+    said = peer.verdict({Cell("arrays", "asyncpg"): estimate(centre)}, [], repeats)
     assert words in said
     assert ("arrays through asyncpg" in said) == (words == "does NOT hold")
 
@@ -100,3 +101,17 @@ def test_a_line_names_rows_that_differ() -> None:
     cell = Cell("pg_type", "psycopg2")
     assert "differ" not in peer.line(cell, same, same, estimate(1.0))
     assert "rows per query differ: ['612.0', '613.0']" in peer.line(cell, same, other, estimate(1.0))
+
+
+@pytest.mark.parametrize(("rows", "code"), [(613.0, 0), (612.0, 1)])
+def test_other_rows_fail_a_quick_run_too(
+    rows: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, theirs = [{"per_s": 10.0, "rows": 613}] * 2, [{"per_s": 10.0, "rows": rows}] * 2
+    kept = {"query": "pg_type", "driver": "psycopg2", "ours": ours, "theirs": theirs}
+    options = {"query": None, "driver": None, "harness": "", "loop": "uvloop", "seconds": 1, "warm_up": 1}
+    monkeypatch.setattr(peer, "_options", lambda: Namespace(out=None, repeats=2, **options))
+    monkeypatch.setattr(peer.json_lines, "resumed", lambda *words: iter([kept]))
+    assert peer.main() == code
+    said = capsys.readouterr().out
+    assert ("NOT hold: other rows per query: pg_type through psycopg2" in said) == bool(code)

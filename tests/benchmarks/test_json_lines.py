@@ -1,6 +1,8 @@
 """benchmarks.json_lines: a campaign's file is read again, also after a kill."""
 
-from collections.abc import Sequence
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,48 @@ def test_lines_of_other_commits_count_and_are_told(
     out.write_text('{"seed": 2, "commit": "abc"}\n')
     assert json_lines.read(out) == [{"seed": 2}]
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A repository with this module and a file of data; the commit has not been asked yet."""
+    script, data = tmp_path / "benchmarks" / "json_lines.py", tmp_path / "docs/campaigns/data/runs.jsonl"
+    for path in (script, data):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    identity = ("-c", "user.name=Test", "-c", "user.email=test@example.com")
+    for words in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "Begin")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(json_lines, "__file__", str(script))
+    json_lines.commit.cache_clear()
+    yield tmp_path
+    json_lines.commit.cache_clear()
+
+
+def commits(out: Path) -> list[str]:
+    return [json.loads(line)["commit"] for line in out.read_text().splitlines()]
+
+
+def test_a_growing_file_of_data_does_not_make_the_checkout_dirty(checkout: Path) -> None:
+    out = checkout / "docs/campaigns/data/runs.jsonl"
+    for seed in (1, 2):
+        json_lines.read(out)
+        json_lines.append(out, {"seed": seed})
+        json_lines.commit.cache_clear()
+    assert commits(out) == [json_lines.commit()] * 2
+    assert json_lines.commit()
+    assert not json_lines.commit().endswith("-dirty")
+
+
+def test_the_commit_is_that_of_the_start(checkout: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs.jsonl"
+    json_lines.read(out)
+    (checkout / "benchmarks/json_lines.py").write_text("changed = True\n")
+    json_lines.append(out, {"seed": 1})
+    json_lines.commit.cache_clear()
+    json_lines.append(out, {"seed": 2})
+    first, second = commits(out)
+    assert second == f"{first}-dirty"
 
 
 class Runs:

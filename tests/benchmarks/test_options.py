@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,23 @@ def test_a_size_is_what_is_given_else_that_of_the_run(words: tuple[str, ...], ex
     parser = ScriptParser("")
     parser.add_size("--rounds", "slices of each layer", full=25, quick=7)
     assert parser.options(words).rounds == expected
+
+
+def test_the_file_of_results_and_its_folder_are_made_before_anything_is_measured(tmp_path: Path) -> None:
+    parser, out = ScriptParser(""), tmp_path / "new" / "folder" / "found.jsonl"
+    parser.add_out()
+    assert parser.options(["--out", str(out)]).out == out
+    assert out.read_text() == ""
+    out.write_text("kept\n")
+    assert parser.options(["--out", str(out)]).out.read_text() == "kept\n"
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = ScriptParser("")
+    parser.add_out()
+    with pytest.raises(SystemExit):
+        parser.options(["--out", str(tmp_path)])
+    assert f"--out: {tmp_path}: Is a directory" in capsys.readouterr().err
 
 
 def test_the_help_names_both_defaults(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,3 +53,30 @@ def test_the_rivals_spin_beside_all_runs_and_name_their_files(
     assert running == [0, rivals, 0]
     names = [f"published-a-several{ending}.json", f"published-a-single{ending}.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_a_script_whose_run_was_refused_goes_on_with_that_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    without_stack: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(env: object, *words: str, control: object) -> dict[str, Any]:
+        asked.append(words)
+        if len(asked) == 2:
+            raise SystemExit("refused")
+        return {"variants": [], "comparisons": [], "number": len(asked)}
+
+    without_stack(published, "manage")
+    monkeypatch.setattr(published, "run_benchmark", run)
+    options = Namespace(single=None, several=None, keep=tmp_path / "kept", rivals=0, quick=False)
+    with pytest.raises(SystemExit, match="refused"):
+        published.runs("published-a", options, WANTED)
+    for _ in range(2):
+        assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [1, 3]
+    kept = tmp_path / "kept" / "published-a-single.json"
+    assert f"kept already: {kept}; remove it" in capsys.readouterr().err
+    options.quick = True
+    assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [4, 5]

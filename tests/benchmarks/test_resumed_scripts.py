@@ -64,22 +64,22 @@ def of_the_suite(folder: Path, done: list[Any]) -> tuple[Any, ...]:
 
 
 def of_the_loop(folder: Path, done: list[Any]) -> tuple[Any, ...]:
-    def measure(stack: object, cell: Any, *sizes: int) -> Any:
+    def measure(stack: object, cell: Any, options: Namespace) -> Any:
         done.append(cell)
-        return tuple([driver_loop.Taken(us, us / 2) for us in figures(8)] for _ in "ab")
+        return tuple([[driver_loop.Taken(us, us / 2) for us in figures(4)] for _ in range(2)] for _ in "ab")
 
-    options = {"query": ["arrays"], "driver": None, "pairs": 8, "slice_ms": 80}
+    options = {"query": ["arrays"], "driver": None, "processes": 2, "pairs": 4, "slice_ms": 80}
     return driver_loop, options, {"_measured": measure}, ("create_tables",)
 
 
 def of_pgbench(folder: Path, done: list[Any]) -> tuple[Any, ...]:
     def measure(*where: object) -> connection_cost_vs_pgbench.Measured:
         done.append(where)
-        slots = [connection_cost_vs_pgbench.Slot(*figures(3)) for _ in range(7)]
+        slots = [[connection_cost_vs_pgbench.Slot(*figures(3))] for _ in range(7)]
         return {("simple", clients): {"libpq": slots, "pgbench": slots} for clients in (1, 8)}
 
-    replaced = {"_measure": measure, "departing": lambda *words: nullcontext(((), None))}
-    return connection_cost_vs_pgbench, {"only": None, "rounds": 7, "slot_s": 4}, replaced, ()
+    options = {"only": None, "processes": 7, "rounds": 1, "slot_s": 4}
+    return connection_cost_vs_pgbench, options, {"_measured": measure}, ()
 
 
 def of_ab(folder: Path, done: list[Any]) -> tuple[Any, ...]:
@@ -148,7 +148,7 @@ ARRANGED: dict[str, Callable[[Path, list[Any]], tuple[Any, ...]]] = {
 UNITS = {
     "driver_suite_peer": (len(MODES), "loop", "asyncio"),
     "driver_loop": (len(MODES), "slice_ms", 200),
-    "connection_cost_vs_pgbench": (2, "rounds", 25),
+    "connection_cost_vs_pgbench": (2, "processes", 8),
     "http_vs_ab": (4, "slot_s", 5),
     "highest_rate": (3, "clients", 8),
 }

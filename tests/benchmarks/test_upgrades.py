@@ -10,6 +10,9 @@ import pytest
 
 from benchmarks import upgrades
 from benchmarks.upgrades import LAYERS, UPGRADES
+from pgperf.core.records import Definition, WorkloadDefinition
+from pgperf.runner import run_time
+from pgperf.runner.plan import make_plan
 from tests.benchmarks.made_up_runs import comparison, row, run
 
 BEFORE, AFTER = UPGRADES["psycopg"]
@@ -69,6 +72,16 @@ def test_the_sides_of_an_upgrade_differ_in_one_package(upgrade: str) -> None:
     differing = set(before) ^ set(after)
     assert len(differing) == 2
     assert all(word.lower().startswith(upgrade) for word in differing)
+
+
+def test_the_budget_is_enough_where_the_site_starts_slowly() -> None:
+    """The two workloads of n-plus-one, whose clients start the site, are the most of all runs."""
+    works = tuple(
+        WorkloadDefinition(name, "", orm="books.all", start_s=3.0) for name in ("one-by-one", "prefetched")
+    )
+    sides = tuple(side.name for side in UPGRADES["django"])
+    plan = make_plan(Definition("n-plus-one", works, LAYERS, ("socket",), environments=sides))
+    assert run_time.least_s(plan) < upgrades.BUDGET_S
 
 
 def test_an_old_python_is_refused(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """benchmarks.verdict_matrix: the cases, the cells and their right words."""
 
 import random
+from argparse import ArgumentTypeError
 
 import pytest
 
 from benchmarks import verdict_matrix
 from benchmarks.verdict_cells import COLUMNS, DESIGNS, QUIET
-from benchmarks.verdict_matrix import CASES, drawn, planned, right_words
+from benchmarks.verdict_matrix import CASES, cases_of, drawn, planned, right_words
 from pgperf.analysis.verdict_kinds import words
 from pgperf.core.records import Definition
 
@@ -29,6 +30,15 @@ def test_the_client_spins_in_one_case_only() -> None:
     spinning = {case.name: drawn(case, 1)[1] for case in CASES}
     assert 300 <= spinning.pop("client spinning") <= 2000
     assert not any(spinning.values())
+
+
+def test_cases_are_chosen_by_name_in_their_own_order() -> None:
+    assert [case.name for case in cases_of("heavy query,ORM client")] == ["ORM client", "heavy query"]
+
+
+def test_a_misspelt_case_is_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match="no such case: heavy queries; there are client spinning, "):
+        cases_of("ORM client,heavy queries")
 
 
 def test_seven_bottlenecks_have_every_column_and_pages_are_quiet() -> None:

@@ -3,7 +3,7 @@
 import os
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgperf.clients import workers
 from pgperf.core import protocol
 from pgperf.core.records import Route
 from tests.clients.conftest import Start
@@ -232,3 +233,55 @@ def test_the_c_client_has_one_worker(start: Start, tcp: Route) -> None:
     error = client.read(protocol.Error)
     assert (error.stage, error.message.partition(":")[0]) == ("spec", "workers")
     assert client.wait() == protocol.EXIT_FAILED
+
+
+class Numbered:
+    """A client whose second copy fails in one step; each describes errors by its own number."""
+
+    def __init__(self, fails_in: str, number: int = -1) -> None:
+        self._fails_in, self._number, self._copies = fails_in, number, 0
+
+    def another(self) -> "Numbered":
+        copy = Numbered(self._fails_in, self._copies)
+        self._copies += 1
+        copy._step("another")
+        return copy
+
+    def connect(self, spec: protocol.Spec) -> None:
+        self._step("connect")
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Callable[[], int]:
+        self._step("operation")
+        return lambda: self._step("first run")
+
+    def describe(self, error: Exception) -> str:
+        return f"worker {self._number}: {error}"
+
+    def close(self) -> None: ...
+
+    def _step(self, name: str) -> int:
+        if name == self._fails_in and self._number == 1:
+            raise ValueError(name)
+        return 1
+
+
+def begin(several: workers.Workers, asked: protocol.Spec) -> None:
+    several.connect(asked)
+    several.connect_others()
+    several.operation(asked)
+    several.run_others()
+
+
+@pytest.mark.parametrize("kind", [workers.Threads, workers.Tasks])
+@pytest.mark.parametrize(
+    ("step", "number"), [("another", -1), ("connect", 1), ("operation", 1), ("first run", 1)]
+)
+def test_an_error_before_the_first_slice_is_in_the_words_of_its_worker(
+    kind: type[workers.Workers], step: str, number: int
+) -> None:
+    asked = protocol.Spec(workers=WORKERS)
+    several = kind(Numbered(step), asked)
+    with pytest.raises(ValueError) as raised:
+        begin(several, asked)
+    assert several.describe(raised.value) == f"worker {number}: {step}"
+    several.close()

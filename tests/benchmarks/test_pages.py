@@ -1,0 +1,37 @@
+"""benchmarks.pages: which pages it fetches, and that it times no other."""
+
+from io import BytesIO
+from urllib.response import addinfourl
+
+import pytest
+
+from benchmarks import pages
+from pgperf.admin.runs import RunAdmin
+
+BASE = "http://site.example"
+
+
+class Opener:
+    """In place of the site: it answers each request from `leads_to`, or from where it was sent."""
+
+    def __init__(self, leads_to: str = "") -> None:
+        self._leads_to = leads_to
+
+    def open(self, url: str, data: bytes | None = None, timeout: float = 0) -> addinfourl:
+        return addinfourl(BytesIO(b"the page"), {}, self._leads_to or url)
+
+
+def client(leads_to: str = "") -> pages.LoggedInClient:
+    found = object.__new__(pages.LoggedInClient)
+    found._base, found._opener = BASE, Opener(leads_to)
+    return found
+
+
+def test_the_list_has_as_many_runs_on_a_page_as_the_script_assumes() -> None:
+    assert RunAdmin.list_per_page == pages.PER_PAGE
+
+
+def test_a_page_that_leads_elsewhere_is_not_timed() -> None:
+    assert client().get("/admin/pgperf/run/?p=20") == "the page"
+    with pytest.raises(SystemExit, match=r"/admin/pgperf/run/\?p=21 leads to .*\?e=1"):
+        client(f"{BASE}/admin/pgperf/run/?e=1").milliseconds("/admin/pgperf/run/?p=21", 5)

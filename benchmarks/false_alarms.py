@@ -433,7 +433,7 @@ def _options() -> argparse.Namespace:
 
 def _rounds(options: argparse.Namespace) -> int:
     if options.stopping:
-        return limits.ROUNDS.quick
+        return limits.ROUNDS.quick or limits.ROUNDS.high
     return 1 if options.quick else 2 if options.suite else 3
 
 

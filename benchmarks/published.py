@@ -41,20 +41,22 @@ class Judgement:
 def options_of(
     doc: str | None, wanted: Wanted, add_more: Callable[[ScriptParser], None] = lambda parser: None
 ) -> argparse.Namespace:
-    """The options of a script: a file for each run, --keep, --rivals and --quick, and those that
-    `add_more` adds. Without any file, the script measures all runs itself.
+    """The options of a script: a file for each run, --keep, --resume, --rivals and --quick, and
+    those that `add_more` adds. Without any file, the script measures all runs itself.
     """
     parser = ScriptParser(doc)
     for name, (words, _quick) in wanted.items():
         parser.add_argument(f"--{name}", metavar="RUN.json", type=Path, help=f"a run of {' '.join(words)}")
-    meaning = "keep the runs in files in DIR, and measure only those that it lacks"
-    parser.add_argument("--keep", metavar="DIR", type=Path, help=meaning)
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="write the runs to files in DIR")
+    parser.add_argument("--resume", action="store_true", help="measure only the runs that DIR lacks")
     parser.add_rivals()
     add_more(parser)
     options = parser.options()
     given = [name for name in wanted if file_of(options, name)]
     if given and len(given) < len(wanted):
         parser.error(f"give all of {', '.join(f'--{name}' for name in wanted)}, or none")
+    if options.resume and not options.keep:
+        parser.error("--resume goes with --keep DIR, which has the runs before")
     for name in ("keep", "rivals"):
         if given and getattr(options, name):
             parser.error(f"--{name} is for runs that are measured; leave it out with files")
@@ -64,8 +66,8 @@ def options_of(
 def runs(
     script: str, options: argparse.Namespace, wanted: Wanted, parts: Sequence[str] = SERVERS
 ) -> list[Run]:
-    """The runs in the order of `wanted`: from their files, or as an earlier call kept them, or
-    measured on a separate stack of these parts, beside the rivals.
+    """The runs in the order of `wanted`: from their files, or measured on a separate stack of these
+    parts, beside the rivals. With --resume, those that an earlier call kept are not measured again.
     """
     files = [file_of(options, name) for name in wanted]
     if all(files):
@@ -121,12 +123,12 @@ def _measured(stack: Stack, words: Sequence[str], options: argparse.Namespace, n
 def _kept(options: argparse.Namespace, name: str, words: Sequence[str]) -> Run | None:
     """The run that an earlier call kept under that name, if it had the same arguments."""
     path = _path(options, name)
-    if path is None or not path.exists():
+    if not options.resume or path is None or not path.exists():
         return None
     run = _read(path)
     if run.get(_ARGUMENTS) != [*words]:
         return None
-    print(f"kept already: {path}; remove it to measure again", file=sys.stderr, flush=True)
+    print(f"kept already: {path}", file=sys.stderr, flush=True)
     return run
 
 

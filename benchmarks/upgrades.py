@@ -1,13 +1,13 @@
 """Two upgrades on the queries of the example site: psycopg 3.2 to 3.3, and Django 5.2 to 6.1.
 
-    python -m benchmarks.upgrades [--quick] [--python PATH] [--keep DIR] [--rivals N]
+    python -m benchmarks.upgrades [--quick] [--python PATH] [--keep DIR [--resume]] [--rivals N]
 
 Each upgrade has two virtual environments of one Python, which differ in the upgraded package alone.
 They are made in .upgrades and kept. `--python`: that Python, 3.12 or newer because of Django 6.1.
 Each run measures both sides in the same rounds, through psycopg, Django's cursor and the ORM. The
 table has the time per operation of both, and the time after the upgrade over the time before it.
-The eight runs take a bit more than half an hour; `--keep` keeps each of them in a file in DIR, and
-the same command again measures only those that DIR lacks.
+The eight runs take a bit more than half an hour; `--keep` writes each of them to a file in DIR, and
+with `--resume` the same command measures only those that DIR lacks.
 
 The bar: every cell is measured. A quick run shows that the script works; its figures count for
 nothing.

@@ -47,7 +47,7 @@ def test_the_rivals_spin_beside_all_runs_and_name_their_files(
     without_stack(published, "manage")
     monkeypatch.setattr(published, "spinning", spinning)
     monkeypatch.setattr(published, "run_benchmark", run)
-    options = Namespace(single=None, several=None, keep=tmp_path, rivals=rivals, quick=False)
+    options = Namespace(single=None, several=None, keep=tmp_path, rivals=rivals, quick=False, resume=False)
     found = published.runs("published-a", options, WANTED)
     assert [each["beside"] for each in found] == [rivals, rivals]
     assert running == [0, rivals, 0]
@@ -71,12 +71,23 @@ def test_a_script_whose_run_was_refused_goes_on_with_that_run(
 
     without_stack(published, "manage")
     monkeypatch.setattr(published, "run_benchmark", run)
-    options = Namespace(single=None, several=None, keep=tmp_path / "kept", rivals=0, quick=False)
+    options = Namespace(single=None, several=None, keep=tmp_path / "kept", rivals=0, quick=False, resume=True)
     with pytest.raises(SystemExit, match="refused"):
         published.runs("published-a", options, WANTED)
     for _ in range(2):
         assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [1, 3]
     kept = tmp_path / "kept" / "published-a-single.json"
-    assert f"kept already: {kept}; remove it" in capsys.readouterr().err
+    assert f"kept already: {kept}" in capsys.readouterr().err
     options.quick = True
     assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [4, 5]
+    options.resume = False
+    assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [6, 7]
+
+
+def test_only_kept_runs_can_be_resumed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["published_a", "--resume"])
+    with pytest.raises(SystemExit):
+        published.options_of("", WANTED)
+    assert "--resume goes with --keep DIR" in capsys.readouterr().err

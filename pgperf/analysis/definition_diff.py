@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pgperf.core.records import ENDING, PAGE_PARTS, PREDICTED, STATEMENT_TIMES
+
 #: What differs from run to run by nature.
 _VOLATILE = (
     "seed", "ports", "machine.load_average", "memory.free_bytes", "memory.allowed_bytes", "memory.client_bytes",
-    "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent", "ending", "load_hosts.clocks",
-    "load_hosts.start_skew_us", "load_hosts.repeated",
+    "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent", ENDING, PREDICTED,
+    STATEMENT_TIMES, PAGE_PARTS, "load_hosts.clocks", "load_hosts.start_skew_us", "load_hosts.repeated",
 )  # fmt: skip
 #: The user's own values, or texts that may hold them: that they differ is said, what they are is
 #: not.

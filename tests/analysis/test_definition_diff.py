@@ -46,6 +46,8 @@ def test_what_a_host_measures_of_itself_and_the_seed_differ_by_nature() -> None:
         "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.1}},
         "server_host": {"agent": "db1", "clock_error_us": 3.0, "agent_cpu_percent": 1.0},
         "ending": {"reason": "precision", "seconds": 58.2, "precision": 0.016},
+        "predicted": {"precision": 0.03, "seconds": 60.0}, "page_parts": [{"workload": "books", "plain_us": 900.0}],
+        "statement_times": [{"workload": "books", "each": [{"numbers": [1], "us": 90.0}]}],
     }  # fmt: skip
     another = {
         "seed": 7, "machine": {"kernel": "6.1", "load_average": [9, 9, 9]},
@@ -53,6 +55,8 @@ def test_what_a_host_measures_of_itself_and_the_seed_differ_by_nature() -> None:
         "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.2}},
         "server_host": {"agent": "db1", "clock_error_us": 4.0, "agent_cpu_percent": 2.0},
         "ending": {"reason": "budget", "seconds": 89.4, "precision": 0.42},
+        "predicted": {"precision": 0.05, "seconds": 60.0}, "page_parts": [{"workload": "books", "plain_us": 950.0}],
+        "statement_times": [{"workload": "books", "each": [{"numbers": [1], "us": 91.0}]}],
     }  # fmt: skip
     assert differences(moment, another) == []
 

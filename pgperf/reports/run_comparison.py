@@ -16,7 +16,7 @@ from pgperf.core.exceptions import NothingToCompare
 from pgperf.core.records import with_workloads
 from pgperf.models import Run
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.fact_names import difference_cells
@@ -256,7 +256,7 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
         "rows": [variant_lines(change.variant) for change in changes],
         "values": [change.ratio.centre for change in changes],
         "colours": [colour(change.variant.layer) for change in changes],
-        "whiskers": [_ends(change) for change in changes],
+        "whiskers": [whisker(change.ratio.low, change.ratio.high) for change in changes],
         "ends": [number_format.ratio(change.ratio.centre) for change in changes],
     }
 
@@ -353,11 +353,6 @@ def _sentence(change: Change, reference: str) -> str:
         "interval": number_format.ratio_interval(change.ratio.low, change.ratio.high),
         **levels,
     }
-
-
-def _ends(change: Change) -> list[float] | None:
-    ratio = change.ratio
-    return None if ratio.low is None or ratio.high is None else [ratio.low, ratio.high]
 
 
 def _conditions(run: Run) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
-from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
@@ -147,8 +147,8 @@ def _values(series: Curve, key: str, clients: Sequence[int]) -> list[float | Non
 
 
 def _intervals(series: Curve, clients: Sequence[int]) -> list[list[float] | None]:
-    ends = (_values(series, end, clients) for end in ("low", "high"))
-    return [None if low is None or high is None else [low, high] for low, high in zip(*ends, strict=True)]
+    lows, highs = (_values(series, end, clients) for end in ("low", "high"))
+    return list(map(whisker, lows, highs))
 
 
 def _cpu_curve(series: Curve, shares: Sequence[CpuShares], roles: Sequence[str], top: int) -> Chart:

@@ -13,7 +13,7 @@ from pgperf.catalog.published import Figure
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import number_format, published
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
 from pgperf.reports.labels import colour, connections_title, hosts_title, layer_title, rate_title
 from pgperf.reports.run_rows import RunRows
@@ -205,7 +205,7 @@ def mean_chart(setting: Setting) -> Chart:
         "rows": [[setting.column_title(column)] for column in shown],
         "values": [mean.ratio if mean else 1.0 for _column, mean in known],
         "colours": [colour(layer) for layer, _workers in shown],
-        "whiskers": [_mean_whisker(mean) for _column, mean in known],
+        "whiskers": [whisker(mean.low, mean.high) if mean else None for _column, mean in known],
         "ends": [number_format.ratio(mean.ratio) if mean else "×1" for _column, mean in known],
     }
 
@@ -324,11 +324,6 @@ def heat(value: float) -> str:
     size = max(value, 1 / value) if value > 0 else math.inf
     shade = 1 + sum(size >= each for each in _SHADES)
     return f"{'slower' if value > 1 else 'faster'}-{shade}"
-
-
-def _mean_whisker(mean: GeometricMean | None) -> list[float] | None:
-    known = mean is not None and mean.low is not None and mean.high is not None
-    return [mean.low, mean.high] if known else None  # type: ignore[union-attr, list-item]
 
 
 def _mean_cell(setting: Setting, column: ColumnKey) -> Cell:

@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 
 from pgperf.analysis.definition_diff import Difference
 from pgperf.models import ChangePoint, Run
-from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.fact_names import difference_cells
 from pgperf.reports.history import History
 from pgperf.reports.labels import colour
@@ -188,10 +188,8 @@ class _Measure:
         found: float | None = getattr(point, self.name) if point else None
         return found
 
-    def ends(self, point: Point | None) -> list[float] | None:
-        if point is None or getattr(point, self.low) is None or getattr(point, self.high) is None:
-            return None
-        return [getattr(point, self.low), getattr(point, self.high)]
+    def interval(self, point: Point | None) -> list[float] | None:
+        return whisker(getattr(point, self.low), getattr(point, self.high)) if point else None
 
 
 _us = _Measure("us", "low_us", "high_us")
@@ -208,7 +206,7 @@ def _chart(history: History, step: Step, measure: _Measure, axis: str) -> Chart:
         "hollow": [history.is_disturbed(run.pk, step) for run in history.runs],
     }
     if len(points) <= MOST_INTERVALS:
-        series["intervals"] = [measure.ends(point) for point in points]
+        series["intervals"] = [measure.interval(point) for point in points]
     return {
         "kind": "history",
         "axis": axis,

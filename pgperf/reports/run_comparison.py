@@ -9,7 +9,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis.definition_diff import Difference, differences, setting_differences
+from pgperf.analysis.definition_diff import (
+    Difference,
+    differences,
+    environment_differences,
+    server_settings,
+    setting_differences,
+    under_server,
+)
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes, identified
 from pgperf.core.exceptions import NothingToCompare
@@ -134,8 +141,6 @@ class RunComparison:
         return Table(_("Other differences"), columns, rows, "environment") if rows else None
 
 
-#: The key of a run's environment for the settings of its server.
-_SERVER = "server"
 #: The one that cancels the machine's drift first.
 MEASURES = (OVER, TIME)
 
@@ -162,9 +167,9 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         before,
         after,
         found,
-        differences(_conditions(before), _conditions(after)),
-        differences(*(_without_settings(run) for run in (before, after))),
-        setting_differences(*(server_settings(run) for run in (before, after))),
+        differences(conditions_of(before), conditions_of(after)),
+        environment_differences(before.environment, after.environment),
+        setting_differences(*(server_settings(run.environment) for run in (before, after))),
         [level.variant.label for name, level in ours.items() if name not in theirs],
         [level.variant.label for name, level in theirs.items() if name not in ours],
         [text for text in map(disturbance, (earlier, later)) if text],
@@ -195,12 +200,6 @@ def _status(run: Run) -> str:
     return getattr(run, "effective", None) or state.effective_status(run)
 
 
-def server_settings(run: Run) -> dict[str, Any]:
-    """The settings of the run's server by name, as SHOW prints them; none if it stored none."""
-    found = run.environment.get(_SERVER)
-    return found if isinstance(found, dict) else {}
-
-
 def settings_table(settings: Sequence[Difference], before: str, after: str) -> Table:
     """Settings that differ between the servers of two runs of these names."""
     rows = [
@@ -209,14 +208,6 @@ def settings_table(settings: Sequence[Difference], before: str, after: str) -> T
     ]
     columns = tuple(map(text_column, (_("Setting"), before, after)))
     return Table(_("Server settings that differ"), columns, rows, "environment")
-
-
-def _without_settings(run: Run) -> dict[str, Any]:
-    return {key: value for key, value in run.environment.items() if key != _SERVER}
-
-
-def _named_settings(settings: Sequence[Difference]) -> list[Difference]:
-    return [each._replace(what=f"{_SERVER}.{each.what}") for each in settings]
 
 
 def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> dict[str, Any]:
@@ -229,7 +220,7 @@ def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> d
             {"part": part, **difference._asdict()}
             for part, several in (
                 ("definition", found.definition),
-                ("environment", [*found.environment, *_named_settings(found.settings)]),
+                ("environment", [*found.environment, *under_server(found.settings)]),
             )
             for difference in several
         ],
@@ -355,7 +346,7 @@ def _sentence(change: Change, reference: str) -> str:
     }
 
 
-def _conditions(run: Run) -> dict[str, Any]:
+def conditions_of(run: Run) -> dict[str, Any]:
     """What was to be measured, and where."""
     return {"database": run.database_name, "quick": run.quick, **with_workloads(run.definition)}
 

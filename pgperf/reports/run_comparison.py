@@ -20,7 +20,7 @@ from pgperf.analysis.definition_diff import (
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes, identified
 from pgperf.core.exceptions import NothingToCompare
-from pgperf.core.records import with_workloads
+from pgperf.core.records import with_defaults
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart, whisker
@@ -348,7 +348,7 @@ def _sentence(change: Change, reference: str) -> str:
 
 def conditions_of(run: Run) -> dict[str, Any]:
     """What was to be measured, and where."""
-    return {"database": run.database_name, "quick": run.quick, **with_workloads(run.definition)}
+    return {"database": run.database_name, "quick": run.quick, **with_defaults(run.definition)}
 
 
 def _run_json(run: Run) -> dict[str, Any]:

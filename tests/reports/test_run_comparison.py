@@ -1,0 +1,29 @@
+"""Two runs side by side: what differs around their figures, and what is said of these."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pgperf.core.records import LATER_FIELDS, Definition, WorkloadDefinition
+from pgperf.models import Run
+from pgperf.reports.run_comparison import compare_runs
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+DEFINITION = Definition("light", (WorkloadDefinition("light", "SELECT 1"),), ("libpq",), ("tcp",))
+
+
+def ended(**fields: Any) -> Run:
+    return factories.make_results(factories.make_run(**fields))
+
+
+def test_a_field_that_an_older_version_lacked_has_its_old_meaning() -> None:
+    now = json.loads(json.dumps(DEFINITION.to_json()))
+    later = {"workloads", "precision", "budget_s", "web_routes", *LATER_FIELDS}
+    old = {name: value for name, value in now.items() if name not in later}
+    old |= {"workload": now["workloads"][0], "compared_with": None}
+    assert compare_runs(ended(definition=old), ended(definition=now)).definition == []
+    several = compare_runs(ended(definition=old), ended(definition={**now, "workers": 2}))
+    assert [tuple(each) for each in several.definition] == [("workers", "1", "2")]

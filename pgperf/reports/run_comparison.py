@@ -126,6 +126,11 @@ class RunComparison:
         return settings_table(self.settings, str(self.before), str(self.after)) if self.settings else None
 
     @property
+    def cautions(self) -> list[str]:
+        """A sentence for each run that ended early, then for each that was much disturbed."""
+        return [*(_partial(run) for run in (self.before, self.after) if run.partial), *self.disturbances]
+
+    @property
     def lengths(self) -> str:
         """That one run is a quick one; "" where both are of one kind."""
         if self.before.quick == self.after.quick:
@@ -193,6 +198,10 @@ def disturbance(side: ComparedRun) -> str:
         "%(run)s was much disturbed: others took at most %(share)s of the time. A difference that this may"
         " explain is inconclusive."
     ) % {"run": side.run, "share": number_format.percent(side.disturbed)}
+
+
+def _partial(run: Run) -> str:
+    return _("%s has partial results: it ended early, and its figures come from its completed blocks.") % run
 
 
 def _status(run: Run) -> str:

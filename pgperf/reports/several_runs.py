@@ -82,9 +82,9 @@ class SeveralRuns:
         return [(found.after, found.sentences(_("the baseline"))) for found in self.comparisons]
 
     @property
-    def disturbances(self) -> list[str]:
-        """A sentence for each run that was much disturbed."""
-        return list(dict.fromkeys(text for found in self.comparisons for text in found.disturbances))
+    def cautions(self) -> list[str]:
+        """A sentence for each run that ended early, and for each that was much disturbed."""
+        return list(dict.fromkeys(text for found in self.comparisons for text in found.cautions))
 
     @property
     def differences(self) -> Table | None:

@@ -27,3 +27,13 @@ def test_a_field_that_an_older_version_lacked_has_its_old_meaning() -> None:
     assert compare_runs(ended(definition=old), ended(definition=now)).definition == []
     several = compare_runs(ended(definition=old), ended(definition={**now, "workers": 2}))
     assert [tuple(each) for each in several.definition] == [("workers", "1", "2")]
+
+
+def test_a_partial_run_is_named() -> None:
+    before, after = ended(), ended()
+    assert compare_runs(before, after).cautions == []
+    after.summary |= {"partial": True}
+    (said,) = compare_runs(before, after).cautions
+    assert said == (
+        f"{after} has partial results: it ended early, and its figures come from its completed blocks."
+    )

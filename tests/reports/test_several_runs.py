@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pgperf.models import Run
+from pgperf.reports.comparison_files import markdown
 from pgperf.reports.several_runs import compare_several
 from tests import factories
 from tests.reports.reading import texts
@@ -37,3 +38,11 @@ def test_each_run_has_its_own_value_of_what_differs() -> None:
         "server · work_mem": ["4MB", "16MB", "unknown"],
         "server · geqo": ["default", "off", "unknown"],
     }  # fmt: skip
+
+
+def test_a_partial_run_is_named_once() -> None:
+    runs = [factories.make_results(factories.make_run()) for _ in range(3)]
+    runs[0].summary |= {"partial": True}
+    found = compare_several(runs)
+    assert len(found.cautions) == 1
+    assert f"- {runs[0]} has partial results" in markdown(found)

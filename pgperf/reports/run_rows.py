@@ -1,8 +1,9 @@
 """A run with its results, read once: what pages, the terminal, JSON and files are made of."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.geometric_mean import GeometricMean
@@ -14,17 +15,20 @@ from pgperf.catalog.published import PUBLICATIONS, Figure, Publication
 from pgperf.core.records import LeftOut, with_workloads
 from pgperf.models import ComparisonResult, Run, VariantResult
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one.
+    without one. `made`: what was made of the rows `once`.
     """
 
     run: Run
     variants: Sequence[VariantResult]
     comparisons: Sequence[ComparisonResult]
     before: Run | None = None
+    made: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def ladders(self) -> list[Ladder]:
@@ -92,6 +96,19 @@ class RunRows:
     def timeline(self) -> Timeline | None:
         """The host over time; None for a run without CPU accounts."""
         return Timeline.from_json(self.run.summary.get("timeline"))
+
+
+def once(make: Callable[[RunRows], T]) -> Callable[[RunRows], T]:
+    """Decorates what several parts of a page make of the same rows: the first makes it for all."""
+
+    @wraps(make)
+    def made(rows: RunRows) -> T:
+        if make not in rows.made:
+            rows.made[make] = make(rows)
+        found: T = rows.made[make]
+        return found
+
+    return made
 
 
 def read(run: Run, before: Run | None = None) -> RunRows:

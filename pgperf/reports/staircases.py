@@ -20,7 +20,7 @@ from pgperf.reports import number_format, published
 from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import clients_title, colour, field_title
-from pgperf.reports.run_rows import RunRows
+from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -72,6 +72,7 @@ class Staircase:
         return own / base if own and base else None
 
 
+@once
 def found(rows: RunRows) -> list[Staircase]:
     """The staircases of a run; none for a run that measured no web site's steps."""
     builds_on = rows.run.definition.get(_BUILDS_ON) if rows.run.definition else None

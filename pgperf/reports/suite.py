@@ -16,7 +16,7 @@ from pgperf.reports import number_format, published
 from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
 from pgperf.reports.labels import colour, connections_title, hosts_title, layer_title, rate_title
-from pgperf.reports.run_rows import RunRows
+from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -102,6 +102,7 @@ class Setting:
         } if several else layer_title(layer)  # fmt: skip
 
 
+@once
 def settings(rows: RunRows) -> list[Setting]:
     """One for each route, mode, number of connections and connection mode; none for other runs."""
     if not rows.is_suite:

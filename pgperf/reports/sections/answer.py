@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from pgperf.reports import answer, cpu_accounting, ladders, staircases, suite, throughput, verdicts
+from pgperf.reports import answer, cpu_accounting, ladders, staircases, suite, throughput
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import load_title, measured
 from pgperf.reports.run_rows import RunRows
@@ -41,7 +41,7 @@ def _figures(rows: RunRows) -> Iterator[Figure]:
         yield Figure("split", _("Time by layer"), ladders.time_split(shown, rows.ladders))
     elif known := [row for row in measured(rows.variants) if row.us_per_op is not None]:
         yield Figure("times", _("Time of one operation"), throughput.times(known))
-    last = verdicts.last_of_routes(rows.variants)
+    last = answer.judged(rows)
     if spent := cpu_accounting.spent_of(last):
         loads = {load_title(row.identity.connections, row.workers) for row in last}
         titles = [_("Time by resource"), *(sorted(loads) if rows.scaling else [])]

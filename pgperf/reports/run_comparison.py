@@ -60,6 +60,7 @@ class RunComparison:
     only_before: Sequence[str]
     only_after: Sequence[str]
     disturbances: Sequence[str] = ()  # a sentence for each run that was much disturbed
+    of_pages: bool = True  # are the times those of the runs’ pages? Older versions stored none
 
     @property
     def same_definition(self) -> bool:
@@ -115,10 +116,14 @@ class RunComparison:
     @property
     def note(self) -> str:
         """How the figures belong together."""
-        return _(
-            "The times per operation are those of the runs’ own pages. The ratio is their quotient, and the"
-            " change is their difference."
+        times = (
+            _("The times per operation are those of the runs’ own pages.")
+            if self.of_pages
+            else _(
+                "The times per operation are the centres of the blocks, which the runs’ pages may not show."
+            )
         )
+        return f"{times} {_('The ratio is their quotient, and the change is their difference.')}"
 
     @property
     def server_settings(self) -> Table | None:
@@ -178,6 +183,7 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         [level.variant.label for name, level in ours.items() if name not in theirs],
         [level.variant.label for name, level in theirs.items() if name not in ours],
         [text for text in map(disturbance, (earlier, later)) if text],
+        all(level.us is not None for level in (*earlier.levels, *later.levels)),
     )
 
 

@@ -16,6 +16,8 @@ from pgperf.core.records import LeftOut, with_workloads
 from pgperf.models import ComparisonResult, Run, VariantResult
 
 T = TypeVar("T")
+#: The analysis version that began to make all figures of a run by one fit.
+_ONE_FIT = 6
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class RunRows:
     def is_suite(self) -> bool:
         """Did three or more workloads take turns?"""
         return len(with_workloads(self.run.definition)["workloads"]) > 2
+
+    @property
+    def has_one_fit(self) -> bool:
+        """Do its times, steps and ratios agree? Each was a centre of its own in older versions."""
+        return self.run.analysis_version >= _ONE_FIT
 
     @cached_property
     def geometric_means(self) -> list[GeometricMean]:

@@ -37,3 +37,13 @@ def test_a_partial_run_is_named() -> None:
     assert said == (
         f"{after} has partial results: it ended early, and its figures come from its completed blocks."
     )
+
+
+def test_times_that_an_older_version_did_not_store_are_not_those_of_the_pages() -> None:
+    before, after = ended(), ended()
+    assert "those of the runs’ own pages" in compare_runs(before, after).note
+    for level in before.summary["levels"]:
+        level["us"] = level["base_us"] = None
+    note = compare_runs(before, after).note
+    assert "which the runs’ pages may not show" in note
+    assert "The ratio is their quotient" in note

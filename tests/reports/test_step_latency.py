@@ -75,6 +75,7 @@ def test_at_a_rate_no_step_has_an_effect_on_requests_per_second(at_rate: Run) ->
     assert part is not None
     assert part["staircases"][0]["effects"]["rows"] == []
     assert part["note"] == "", "it explains the effects"
+    assert part["source"] == "", "no published figure is beside it"
 
 
 def test_the_answer_shows_what_a_visitor_waits_and_in_a_closed_loop_the_throughput(closed: Run) -> None:

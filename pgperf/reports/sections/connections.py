@@ -15,5 +15,5 @@ def part(rows: RunRows) -> Part:
         "phase_table": connections.phase_table(shown),
         "throughput": connections.throughput(shown, rows.published),
         "throughput_table": connections.throughput_table(shown, rows.published),
-        "source": published.note(rows.publication) if rows.publication and rows.published else "",
+        "source": published.source(rows),
     }

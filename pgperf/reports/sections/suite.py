@@ -24,6 +24,6 @@ def part(rows: RunRows) -> Part:
         ],
         "means": means if means.rows else None,
         "published": [table for table in tables if table.rows],
-        "source": published.note(rows.publication) if rows.publication else "",
+        "source": published.source(rows),
         "note": suite.note(settings),
     }

@@ -91,7 +91,7 @@ class RunRows:
         account.
         """
         shares = {_key(row): account.share for row in self.originals if (account := row.record.cpu_account)}
-        curves = map(Curve.from_json, self.run.summary.get("scaling", []))
+        curves = map(_curve, self.run.summary.get("scaling", []))
         return [_with_shares(curve, shares) for curve in curves]
 
     @cached_property
@@ -138,6 +138,17 @@ def _key(row: VariantResult) -> _Key:
         row.workload, row.layer, row.mode, row.route, row.connect, row.workers, row.environment, row.rate, row.hosts,
         row.identity.connections,
     )  # fmt: skip
+
+
+def _curve(stored: dict[str, Any]) -> Curve:
+    """Without efficiencies at a rate: any number of clients has its throughput."""
+    found = Curve.from_json(stored)
+    if found.rate is None:
+        return found
+    points = (
+        replace(point, efficiency=None, efficiency_low=None, efficiency_high=None) for point in found.points
+    )
+    return replace(found, points=tuple(points))
 
 
 def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:

@@ -59,7 +59,7 @@ def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
 def scaling_table(scaling: Sequence[Curve]) -> Table:
     """The numbers of the curves.
 
-    Efficiency is throughput per client over that of the fewest clients.
+    Efficiency is throughput per client over that of the fewest clients; at a rate there is none.
     """
     names = role_names()
     shares = [point.share for series in scaling for point in series.points if point.share]
@@ -80,7 +80,7 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
         *file_columns(_CONDITIONS),
     )
     rows = [
-        (_series_cell(series, scaling), *_cells(point), *_roles(point.share), *_conditions(series))
+        (_series_cell(series, scaling), *_cells(series, point), *_roles(point.share), *_conditions(series))
         for series in scaling
         for point in series.points
     ]
@@ -184,12 +184,12 @@ def percents(shares: Iterable[CpuShares], role: str) -> list[float | None]:
     return [None if (share := getattr(each, role)) is None else 100 * share for each in shares]
 
 
-def _cells(point: Point) -> tuple[Cell, ...]:
+def _cells(series: Curve, point: Point) -> tuple[Cell, ...]:
     return (
         count(point.clients),
         number(point.ops_per_s),
         interval(point.low, point.high),
-        percent(point.efficiency),
+        percent(point.efficiency) if series.rate is None else Cell("–", (None,)),
         interval(point.efficiency_low, point.efficiency_high),
         number(point.p50_us),
         number(point.p99_us),

@@ -8,6 +8,7 @@ from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve
 from pgperf.models import Run
 from pgperf.reports import run_page, scaling
+from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
@@ -111,3 +112,17 @@ def test_the_section_of_clients_with_several_workers_has_their_name(run: Run) ->
     for curve in run.summary["scaling"]:
         curve["workers"] = 10
     assert title() == "More connections"
+
+
+def test_at_a_rate_there_is_no_efficiency(run: Run) -> None:
+    for curve in run.summary["scaling"]:
+        curve["rate"] = 100.0
+    table = scaling.scaling_table(curves(run))
+    at = table.heads.index("efficiency")
+    assert {(row[at].text, *row[at].values, *row[at + 1].values) for row in table.rows} == {
+        ("–", *[None] * 3)
+    }
+    points = run_json(run)["scaling"][0]["points"]
+    assert [(point["efficiency"], point["efficiency_low"]) for point in points] == [(None, None)] * len(
+        COUNTS
+    )

@@ -17,7 +17,7 @@ def part(rows: RunRows) -> Part:
             {
                 "title": suite.setting_title(each, settings),
                 "heat": suite.heat_map(each, settings),
-                "chart": suite.bars(each, settings),
+                "chart": None if each.like.is_open_loop else suite.bars(each, settings),
                 "numbers": suite.number_table(each, settings),
             }
             for each in settings

@@ -103,6 +103,25 @@ def test_a_workload_that_the_base_layer_lacks_names_its_own_base() -> None:
     assert suite.bars(setting, [setting])["rows"] == [["one"], ["many"], ["wide", "over psycopg 3"]]
 
 
+def test_the_means_name_the_layer_that_they_are_relative_to() -> None:
+    """Two workloads lack libpq, so most ratios are relative to another layer; no mean is."""
+    (setting,) = suite.settings(read(measured(lacking="one many", layer="libpq")))
+    assert setting.base == ("psycopg", 1)
+    (headline,) = suite.headlines([setting])
+    assert headline.startswith(
+        "socket: geometric mean of the time over libpq (C) in 1 workloads: psycopg 3 ×1.00"
+    )
+    chart = suite.mean_chart(setting)
+    assert (chart["axis"], "relative to libpq (C)." in chart["label"]) == ("time relative to libpq (C)", True)
+    assert {row[0]: round(value, 2) for row, value in zip(chart["rows"], chart["values"], strict=True)} == {
+        "libpq (C)": 1, "psycopg 3": 1, "asyncpg": 6
+    }  # fmt: skip
+    head, *means = suite.heat_map(setting, [setting]).rows[-1]
+    assert head.text == "geometric mean, over libpq (C)"
+    titles = map(setting.column_title, setting.columns)
+    assert {title: cell.text for title, cell in zip(titles, means, strict=True)}["libpq (C)"] == "×1"
+
+
 def test_at_a_rate_no_throughput_is_relative_to_another(admin_client: Any) -> None:
     run = measured()
     run.variants.update(rate=100.0, schedule="constant")

@@ -8,8 +8,9 @@ from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart, of_times, whisker
-from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names
+from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names, workers_title
 from pgperf.reports.run_rows import RunRows
+from pgperf.reports.svg_chart.elements import SHAPES
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -102,6 +103,8 @@ def series_title(series: Curve, scaling: Sequence[Curve]) -> str:
     parts += [series.environment] if len({other.environment for other in scaling}) > 1 else []
     parts += [rate_title(series.rate)] if len({other.rate for other in scaling}) > 1 else []
     parts += [hosts_title(series.hosts)] if len({other.hosts for other in scaling}) > 1 else []
+    alike = {other.workers for other in scaling if other.layer == series.layer}
+    parts += [workers_title(series.workers)] if len(alike) > 1 else []
     return " · ".join(parts)
 
 
@@ -117,8 +120,8 @@ def section_title(scaling: Sequence[Curve]) -> str:
 
 def _curve(scaling: Sequence[Curve], key: str, title: str, axis: str, *, log: bool) -> Chart:
     clients = sorted({point.clients for series in scaling for point in series.points})
-    routes = list(dict.fromkeys(series.route for series in scaling))
     layers = list(dict.fromkeys(series.layer for series in scaling))
+    in_order = sorted(scaling, key=lambda each: layers.index(each.layer))
     return {
         "kind": "lines",
         "label": _("%(figure)s over the number of %(unit)s. The table below has the numbers.")
@@ -132,13 +135,19 @@ def _curve(scaling: Sequence[Curve], key: str, title: str, axis: str, *, log: bo
             {
                 "name": series_title(series, scaling),
                 "colour": colour(series.layer),
-                "shape": routes.index(series.route),
+                "shape": _earlier(in_order, at) % len(SHAPES),
+                "tint": _earlier(in_order, at) // len(SHAPES),
                 "values": _values(series, key, clients),
                 "intervals": _intervals(series, clients) if key == "ops_per_s" else [],
             }
-            for series in sorted(scaling, key=lambda each: layers.index(each.layer))
+            for at, series in enumerate(in_order)
         ],
     }
+
+
+def _earlier(scaling: Sequence[Curve], at: int) -> int:
+    """How many curves before it have its colour: those of one layer, and of layers of one family."""
+    return [colour(series.layer) for series in scaling[:at]].count(colour(scaling[at].layer))
 
 
 def _values(series: Curve, key: str, clients: Sequence[int]) -> list[float | None]:

@@ -7,6 +7,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.analysis.definition_diff import Difference
 from pgperf.models import ChangePoint, Run
 from pgperf.reports.chart import Chart, of_times, whisker
@@ -45,6 +46,15 @@ class ShownChange:
 
 def changes(history: History) -> list[ShownChange]:
     return [ShownChange(sentence(each), levels(each), each.run_id) for each in history.changes]
+
+
+def no_changes(history: History) -> str:
+    """What it means that there are none: too few runs to look for any, or no change."""
+    count, least = history.line.count, LEAST_BEFORE + LEAST_AFTER
+    if count < least:
+        text = _("There are too few runs to look for changes of level: %(count)d of %(least)d.")
+        return text % {"count": count, "least": least}
+    return _("No step has changed its level in these runs.")
 
 
 def step_title(step: Step) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import django
 from django.utils import timezone
 
+from pgperf.analysis.summary import ANALYSIS_VERSION
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
 from pgperf.core.delayed_routes import apart
 from pgperf.core.layers import LAYERS
@@ -183,7 +184,7 @@ def make_results(
     }
     run.environment = ENVIRONMENT
     run.timings = {"wall_s": 84.2, "startup_s": 9.1, "warm_up_s": 7.4, "pilot_s": 1.2, "slices_s": 64.8}
-    run.progress, run.analysis_version = 1.0, 1
+    run.progress, run.analysis_version = 1.0, ANALYSIS_VERSION
     run.save()
     return run
 

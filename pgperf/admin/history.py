@@ -11,7 +11,6 @@ from django.utils.translation import gettext
 
 from pgperf.access import permissions
 from pgperf.admin import pages
-from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.models import Benchmark, Run
 from pgperf.reports import history
 from pgperf.reports.csv_results import CSV_TYPE
@@ -85,7 +84,7 @@ def _shown(found: History) -> dict[str, Any]:
         "step_title": shown.step_title(step) if step else "",
         "charts": shown.charts(found, step) if step else [],
         "changes": shown.changes(found)[:_MOST_CHANGES],
-        "least_runs": LEAST_BEFORE + LEAST_AFTER,
+        "no_changes": shown.no_changes(found),
         "more_changes": max(0, len(found.changes) - _MOST_CHANGES),
         "run_table": shown.run_table(found, step) if step else None,
         "step_table": shown.step_table(found),

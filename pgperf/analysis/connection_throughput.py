@@ -22,6 +22,7 @@ class ConnectionThroughput:
     - time of all connects / N). With mean times C, O and D of connecting, operating and closing,
     that is N / (O + D). None where less than a twentieth of C + O + D is left, and where closing is
     not known apart from connecting. Both come from the same means, so closing alone parts them.
+    At a rate both are None: clients wait for their schedule, whatever an operation takes.
     """
 
     including: float | None
@@ -33,6 +34,8 @@ class ConnectionThroughput:
         """None for a variant that keeps its connections, and for HTTP requests."""
         if not variant.phases_us.get("operate"):
             return None
+        if variant.rate is not None:
+            return cls(including=variant.ops_per_s, excluding=None, excluding_pgbench=None)
         means = {name: figures.get("mean") for name, figures in variant.phases_us.items()}
         clients = variant.clients * variant.workers
         operate_us = means.get("operate")

@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pgperf.core.records import ENDING, PAGE_PARTS, PREDICTED, STATEMENT_TIMES
+
 #: What differs from run to run by nature.
 _VOLATILE = (
     "seed", "ports", "machine.load_average", "memory.free_bytes", "memory.allowed_bytes", "memory.client_bytes",
-    "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent", "ending", "load_hosts.clocks",
-    "load_hosts.start_skew_us", "load_hosts.repeated",
+    "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent", "load_hosts.clocks",
+    "load_hosts.start_skew_us", "load_hosts.repeated", "written.rounds_with_checkpoint", ENDING, PREDICTED,
+    STATEMENT_TIMES, PAGE_PARTS,
 )  # fmt: skip
 #: The user's own values, or texts that may hold them: that they differ is said, what they are is
 #: not.
@@ -20,6 +23,9 @@ _WHOLE = re.compile(r"layers\.[^.]+")
 _LONGEST = 120
 #: A setting that only those runs stored that stored all that are not defaults.
 _MARK = "max_wal_size"
+#: The key of an environment for the settings of the server, which have differences of their own.
+SERVER = "server"
+_NOT_SHOWN = "(not shown)"
 
 
 class Difference(NamedTuple):
@@ -43,27 +49,61 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     ]
 
 
+def environment_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Of two runs' environments, without the settings of their servers."""
+    earlier, later = (
+        {key: value for key, value in each.items() if key != SERVER} for each in (before, after)
+    )
+    return differences(earlier, later)
+
+
 def setting_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
     """The settings of the two servers that differ, by name; "" is PostgreSQL's default.
 
     A run stores all settings that are not defaults, but older runs stored some settings only. What
     such a run lacks is unknown, and no difference.
     """
-    both = before.keys() & after.keys()
-    sides = ((before, after), (after, before))
-    default = {name for own, other in sides if _MARK in own for name in other.keys() - own.keys()}
-    names = [name for name in {**after, **before} if name in both or name in default]
+    both = [name for name in {**after, **before} if _is_known(before, name) and _is_known(after, name)]
     return [
         Difference(name, _text(before.get(name)), _text(after.get(name)))
-        for name in names
+        for name in both
         if before.get(name) != after.get(name)
     ]
 
 
+def under_server(settings: Iterable[Difference]) -> list[Difference]:
+    """The differences of settings with the names that these have in an environment."""
+    return [each._replace(what=f"{SERVER}.{each.what}") for each in settings]
+
+
+def server_settings(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the server by name, as SHOW prints them; none if the run stored none."""
+    found = environment.get(SERVER)
+    return found if isinstance(found, dict) else {}
+
+
+def fact(part: Mapping[str, Any], what: str) -> str:
+    """What a definition or an environment has under the name of a difference, as that tells it."""
+    flat = _gathered(part, [what] if _WHOLE.fullmatch(what) else [])
+    return _told(what, flat.get(what))
+
+
+def setting(settings: Mapping[str, Any], name: str) -> str | None:
+    """The setting, as a difference tells it; None: unknown."""
+    return _text(settings.get(name)) if _is_known(settings, name) else None
+
+
+def _is_known(settings: Mapping[str, Any], name: str) -> bool:
+    """Is it stored, or surely PostgreSQL's default?"""
+    return name in settings or _MARK in settings
+
+
 def _difference(name: str, before: Any, after: Any) -> Difference:
-    if _UNSAID.match(name):
-        return Difference(name, "(not shown)", "(not shown)")
-    return Difference(name, _text(before), _text(after))
+    return Difference(name, _told(name, before), _told(name, after))
+
+
+def _told(name: str, value: Any) -> str:
+    return _NOT_SHOWN if _UNSAID.match(name) else _text(value)
 
 
 def _wholes(part: Mapping[str, Any]) -> set[str]:

@@ -174,7 +174,7 @@ def report(found: RunComparison) -> str:
 
 def _parts(found: RunComparison) -> Iterator[str | Table]:
     yield f"{found.after} over {found.before}"
-    yield from found.disturbances
+    yield from found.cautions
     yield from filter(None, [found.server_settings, found.warnings])
     yield from found.tables
     yield found.note if found.of(TIME) else ""

@@ -67,10 +67,8 @@ def _parts(found: History) -> Iterator[str | Table]:
     first, last = found.runs[0].pk, found.runs[-1].pk
     count = len(found.runs)
     yield f"{found.benchmark} on {found.line.database_name}: {count} runs, #{first} to #{last}"
-    yield (
-        "\n".join(f"{each.text}: {each.levels}" for each in page.changes(found))
-        or "No step has changed its level."
-    )
+    changes = "\n".join(f"{each.text}: {each.levels}" for each in page.changes(found))
+    yield changes or page.no_changes(found)
     yield page.step_table(found)
     if environment := page.environment_table(found):
         yield environment

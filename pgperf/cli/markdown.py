@@ -44,7 +44,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield "\n\n".join(cells(step_latency.sentences(rows)))
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
-    yield ladders.note() if shown else ""
+    yield ladders.note(one_fit=rows.has_one_fit) if shown else ""
     yield "\n\n".join(cells(rate_searches.sentences(rows)))
     yield from rate_searches.tables(rows)
     yield "\n\n".join(cells(open_loops.sentences(rows.variants)))

@@ -56,7 +56,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield "\n".join(step_latency.sentences(rows))
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
-    yield ladders.note() if shown else ""
+    yield ladders.note(one_fit=rows.has_one_fit) if shown else ""
     yield "\n".join(rate_searches.sentences(rows))
     yield from rate_searches.tables(rows)
     yield "\n".join(open_loops.sentences(rows.variants))
@@ -79,15 +79,9 @@ def _headline(run: Run) -> str:
 
 
 def _beyond_ladders(rows: RunRows) -> list[comparisons.ComparisonResult]:
-    """The comparisons that no ladder shows: of workloads, environments, clients and modes, and of
-    variants on no ladder.
+    """The comparisons that no ladder shows: of anything but layers and routes, and of variants on no
+    ladder.
     """
-    kinds = (
-        comparisons.ComparisonKind.WORKLOAD,
-        comparisons.ComparisonKind.ENVIRONMENT,
-        comparisons.ComparisonKind.MODE,
-        comparisons.ComparisonKind.CLIENTS,
-        comparisons.ComparisonKind.CONNECT,
-    )
+    of_ladders = (comparisons.ComparisonKind.LAYER, comparisons.ComparisonKind.ROUTE)
     off = set(rows.off_ladders)
-    return [row for row in rows.comparisons if comparisons.kind(row) in kinds or row.variant in off]
+    return [row for row in rows.comparisons if comparisons.kind(row) not in of_ladders or row.variant in off]

@@ -8,7 +8,7 @@ never stored.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, Protocol, Self, TypeVar
 
 from pgperf.core import layers, limits, protocol
@@ -332,6 +332,13 @@ def with_workloads(stored: Mapping[str, Any]) -> dict[str, Any]:
     rest = {k: v for k, v in stored.items() if k not in ("workload", "compared_with")}
     works = [work for k in ("workload", "compared_with") if (work := stored.get(k))]
     return {"workloads": works, **rest}
+
+
+def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with every field that older versions lacked, each with its old meaning."""
+    defaults = {each.name: each.default for each in fields(Definition) if each.compare}
+    known = {name: value for name, value in defaults.items() if value is not MISSING}
+    return {**known, **with_workloads(stored)}
 
 
 def _as_first_release(body: Mapping[str, Any]) -> dict[str, Any]:

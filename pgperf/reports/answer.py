@@ -23,7 +23,7 @@ from pgperf.models import Run, VariantResult
 from pgperf.reports import comparisons, earlier_run, ladders, number_format, staircases, suite, verdicts
 from pgperf.reports.labels import measured, variant_title
 from pgperf.reports.next_steps import shown_step
-from pgperf.reports.run_rows import RunRows
+from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import CAUTION, Note
 
 #: A smaller share of the time reads as none in a percentage with one decimal.
@@ -60,6 +60,12 @@ def points(rows: RunRows) -> list[Point]:
     return [*_bounds(rows), *_adds(rows), *_since(rows), _certainty(rows), *_next(rows)]
 
 
+@once
+def judged(rows: RunRows) -> list[VariantResult]:
+    """The variants that the answer is about: over each route that which is nearest to a site."""
+    return verdicts.last_of_routes(rows.variants)
+
+
 # What bounds it
 
 
@@ -69,7 +75,7 @@ def _bounds(rows: RunRows) -> Iterator[Point]:
         sentences = tuple(verdicts.suite_headlines(rows.variants))
         yield Point(question, sentences or (_no_verdict(),), anchor="verdicts" if sentences else "")
         return
-    shown = verdicts.last_of_routes(rows.variants)
+    shown = judged(rows)
     groups = _grouped((_plain(row), row) for row in shown)
     sentences = tuple(_of_routes(text, own, shown) for text, own in groups.items())
     first = [own[0].label for own in groups.values()]
@@ -176,10 +182,11 @@ def _adds(rows: RunRows) -> Iterator[Point]:
         yield Point(_("What the environment changes"), tuple(told), anchor="comparisons")
 
 
+@once
 def suite_settings(rows: RunRows) -> list[suite.Setting]:
     """Those of a suite, with the one that the verdict is about first."""
-    judged = {row.pk for row in verdicts.last_of_routes(rows.variants)}
-    return sorted(suite.settings(rows), key=lambda each: judged.isdisjoint(row.pk for row in each.variants))
+    about = {row.pk for row in judged(rows)}
+    return sorted(suite.settings(rows), key=lambda each: about.isdisjoint(row.pk for row in each.variants))
 
 
 def judged_column(rows: RunRows) -> suite.ColumnKey:
@@ -187,8 +194,8 @@ def judged_column(rows: RunRows) -> suite.ColumnKey:
     verdict.
     """
     first = suite_settings(rows)[0]
-    judged = {row.pk for row in verdicts.last_of_routes(rows.variants)}
-    found = ((row.layer, row.workers) for row in first.variants if row.pk in judged)
+    about = {row.pk for row in judged(rows)}
+    found = ((row.layer, row.workers) for row in first.variants if row.pk in about)
     return next(found, first.columns[-1])
 
 
@@ -292,7 +299,7 @@ def _since(rows: RunRows) -> Iterator[Point]:
     if rows.before is None or rows.is_suite:
         return
     changes = earlier_run.found(rows.before, rows.run)
-    shown = [row for row in verdicts.last_of_routes(rows.variants) if (row.label, TIME) in changes]
+    shown = [row for row in judged(rows) if (row.label, TIME) in changes]
     groups = _grouped((earlier_run.sentence(changes[row.label, TIME], rows.before), row) for row in shown)
     sentences = tuple(_of_routes(text, own, shown) for text, own in groups.items())
     if sentences:
@@ -305,7 +312,7 @@ def _since(rows: RunRows) -> Iterator[Point]:
 
 def _certainty(rows: RunRows) -> Point:
     """The grade of the least certain variant that the answer is about, and what else limits it."""
-    shown = measured(rows.variants) if rows.is_suite else verdicts.last_of_routes(rows.variants)
+    shown = measured(rows.variants) if rows.is_suite else judged(rows)
     graded = [(row, verdict.grade) for row in shown if (verdict := row.record.verdict)]
     worst = max(graded, key=lambda each: _rank(each[1]), default=(None, Grade()))
     lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
@@ -387,7 +394,7 @@ def _next(rows: RunRows) -> Iterator[Point]:
         text = _("Open Layers, and read the row of the workload that is most like yours.")
         yield Point(question, (text,), anchor="suite")
         return
-    shown = verdicts.last_of_routes(rows.variants)
+    shown = judged(rows)
     told = {row.pk: shown_step(row, rows.variants) for row in shown}
     groups = _grouped((told[row.pk].advice, row) for row in shown if told[row.pk].advice)
     sentences, lines = [], []

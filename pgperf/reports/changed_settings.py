@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from pgperf.analysis.definition_diff import Difference, setting_differences
+from pgperf.analysis.definition_diff import Difference, server_settings, setting_differences
 from pgperf.models import Run
-from pgperf.reports.run_comparison import server_settings, settings_table
+from pgperf.reports.run_comparison import settings_table
 from pgperf.reports.table import Table
 
 
@@ -31,5 +31,5 @@ def changed_settings(run: Run, visible: QuerySet[Run]) -> ChangedSettings | None
     before = same.filter(pk__lt=run.pk).order_by("-pk").only("benchmark_name", "environment").first()
     if before is None:
         return None
-    settings = setting_differences(server_settings(before), server_settings(run))
+    settings = setting_differences(*(server_settings(each.environment) for each in (before, run)))
     return ChangedSettings(before, run, settings) if settings else None

@@ -36,6 +36,11 @@ def of_times(chart: Chart) -> Chart:
     return made
 
 
+def whisker(low: float | None, high: float | None) -> list[float] | None:
+    """An interval that a chart draws; none unless both of its ends are known."""
+    return None if low is None or high is None else [low, high]
+
+
 def _times(chart: Chart) -> Iterator[float | None]:
     """What decides the unit, in µs: no interval, which may be wide."""
     yield from chart.get("values", ())

@@ -31,7 +31,7 @@ def several_json(found: SeveralRuns, fail_on: float | None = None) -> dict[str, 
 
 def _parts(found: SeveralRuns) -> Iterator[str | Table]:
     yield f"### {escaped(found.title)}"
-    yield _items(found.disturbances)
+    yield _items(found.cautions)
     if found.differences:
         yield found.differences
     for run, sentences in found.headlines:

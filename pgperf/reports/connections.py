@@ -19,6 +19,11 @@ Figures = Mapping[int, Figure]
 _COLOURS = {"including": "phase-connect", "excluding": "phase-operate", "excluding_pgbench": "p95"}
 
 
+def in_closed_loop(variants: Sequence[VariantResult]) -> list[VariantResult]:
+    """Those whose throughput shows what connecting costs: at a rate, it is the rate."""
+    return [variant for variant in variants if variant.rate is None]
+
+
 def reconnecting(variants: Sequence[VariantResult]) -> list[VariantResult]:
     """Those whose operations take a connection to the database and give it back."""
     return [variant for variant in variants if "operate" in variant.phases_us]

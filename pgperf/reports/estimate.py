@@ -22,7 +22,7 @@ def estimate_json(preview: Preview) -> dict[str, Any]:
         "connections": preview.estimate.connections,
         "quick_time": preview.quick_time,
         "full_time": preview.full_time,
-        "layers": [row.title for row in preview.rows if not row.reason],
+        "layers": [row.title for row in preview.rows if row.routes],
         "missing_routes": preview.missing,
     }
 
@@ -45,7 +45,7 @@ def _takes(preview: Preview) -> str:
         "quick": preview.quick_time,
         "connections": ngettext("%d connection", "%d connections", connections) % connections,
         "variants": ngettext("%d variant", "%d variants", preview.variants) % preview.variants,
-        "layers": ", ".join(row.title for row in preview.rows if not row.reason),
+        "layers": ", ".join(row.title for row in preview.rows if row.routes),
         "routes": ", ".join(route for route in preview.routes if route not in preview.missing),
         "database": preview.database,
     }

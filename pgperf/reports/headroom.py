@@ -15,6 +15,7 @@ from pgperf.access import permissions
 from pgperf.conf import get_settings
 from pgperf.models import Database, Run
 from pgperf.reports import number_format
+from pgperf.reports.server_advice import with_setting
 from pgperf.runner.memory import MEMORY_SHARE, MIB
 from pgperf.runner.preflight import ResourceEstimate
 
@@ -88,9 +89,8 @@ def _by_worker() -> str:
 
 
 def _limit(database: Database) -> int | None:
-    """The server's max_connections as the last finished run found it that everybody may see."""
-    done = Run.objects.filter(database=database, status=Run.Status.DONE).order_by("-pk")
-    done = permissions.visible(done, AnonymousUser())
-    found = done.values_list("environment", flat=True).first() or {}
-    told = str((found.get("server") or {}).get("max_connections", ""))
+    """The server's max_connections, by the last finished run that stored it and everybody may see."""
+    visible = permissions.visible(Run.objects.filter(database=database), AnonymousUser())
+    found = with_setting(visible, "max_connections")
+    told = str(found.values_list("environment__server__max_connections", flat=True).first())
     return int(told) if told.isascii() and told.isdigit() else None

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.ladder import Ladder, Step
 from pgperf.core.layers import LAYERS, Rung, place_of
 from pgperf.reports import labels, number_format
-from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title
 from pgperf.reports.table import (
     Cell,
@@ -28,8 +28,13 @@ from pgperf.reports.table import (
 Load = tuple[int, str, float | None, int]
 
 
-def note() -> str:
-    """How times, steps and ratios belong together."""
+def note(*, one_fit: bool) -> str:
+    """How times, steps and ratios belong together, if they come from one fit."""
+    if not one_fit:
+        return _(
+            "An older version of pgperf made this run: its times, steps and ratios are centres of their own, so"
+            " the quotient of two times can differ from the ratio beside them."
+        )
     return _(
         "Times, steps and ratios come from one fit: a step is the difference of two times, and a ratio is"
         " their quotient. Changes of the machine’s speed cancel in the intervals of ratios, and are part of"
@@ -52,7 +57,7 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
             "axis": _("%s per operation"),
             "rows": [_lines(ladder, among or ladders) for ladder in ladders],
             "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
-            "whiskers": [_whisker(ladder.steps[-1]) for ladder in ladders],
+            "whiskers": [whisker(ladder.steps[-1].low, ladder.steps[-1].high) for ladder in ladders],
             "interval_title": _("95 % interval of the whole"),
             "ends": [ladder.steps[-1].us for ladder in ladders],
             "max": _shared_maximum(ladders),
@@ -78,7 +83,7 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
             "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
             "values": [rung.us for rung in rungs],
             "colours": [colour(rung.layer) for rung in rungs],
-            "whiskers": [_whisker(rung) for rung in rungs],
+            "whiskers": [whisker(rung.low, rung.high) for rung in rungs],
             "ends": [rung.us for rung in rungs],
             "max": _shared_maximum(ladders),
         }
@@ -209,10 +214,6 @@ def _own_share(step: Step | None) -> float | None:
 def _height(part: str) -> int:
     """Where a part of a ladder stands: drivers are on one level, above libpq and below Django."""
     return LAYERS[part].rung if part in LAYERS else Rung.DRIVER
-
-
-def _whisker(step: Step) -> list[float] | None:
-    return None if step.low is None or step.high is None else [step.low, step.high]
 
 
 def _end(time: str, step: Step) -> str:

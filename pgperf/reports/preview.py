@@ -29,10 +29,13 @@ from pgperf.runs import definitions
 
 @dataclass(frozen=True)
 class Row:
-    """One layer; `reason` says why no live worker can run it."""
+    """One layer; `routes` are those over which the run would measure it, none where it is refused.
+    `reason` says why the run would leave it out.
+    """
 
     title: str
     reason: str = ""
+    routes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,9 @@ def preview(
     needs = {length: estimate(plan) for length, plan in plans.items()}
     return replace(
         shown,
+        rows=list(_rows(benchmark.layers, plans[quick])),
         variants=len(plans[quick].variants),
-        lacking=tuple(_lacking(plans[quick].skipped)),
+        lacking=tuple(_lacking(plans[quick])),
         estimate=needs[quick],
         time_s=time_s(plans[quick]),
         quick_time=time_text(plans[True]),
@@ -219,14 +223,30 @@ def _lacking_environments(benchmark: Benchmark, rows: Iterable[EnvironmentRow]) 
             yield LeftOut(layer=layer, environment=row.name, reason=row.reason)
 
 
-def _lacking(skipped: Iterable[LeftOut]) -> Iterator[Lacking]:
+def _rows(layers: Iterable[str], plan: Plan) -> Iterator[Row]:
+    """Each layer with its routes, or with the reasons why the plan has none of it."""
+    routes: dict[str, dict[str, None]] = {}
+    for variant in plan.variants:
+        routes.setdefault(variant.layer, {})[variant.route] = None
+    for layer in layers:
+        own = tuple(routes.get(layer, ()))
+        yield Row(layer_title(layer), "" if own else _reason(layer, plan.skipped), own)
+
+
+def _reason(layer: str, skipped: Iterable[LeftOut]) -> str:
+    """Why the layer is left out: that of all of it, or those of its parts."""
+    left = [each for each in skipped if each.layer == layer]
+    whole = [each for each in left if not _parts(each)]
+    return "; ".join(dict.fromkeys(str(each.reason) for each in whole or left))
+
+
+def _lacking(plan: Plan) -> Iterator[Lacking]:
     """By layer and reason; layers that are left out altogether have theirs in `Row`."""
-    named = [(each, _parts(each)) for each in skipped]
-    gone = {each.layer for each, parts in named if not parts}
+    layers = {variant.layer for variant in plan.variants}
     found: dict[tuple[str, str], list[str]] = {}
-    for each, parts in named:
-        if each.layer not in gone:
-            found.setdefault((each.layer, each.reason), []).append(", ".join(parts))
+    for each in plan.skipped:
+        if each.layer in layers:
+            found.setdefault((each.layer, each.reason), []).append(", ".join(_parts(each)))
     for (layer, reason), parts in found.items():
         yield Lacking(layer_title(layer), tuple(parts), reason)
 

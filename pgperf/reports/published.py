@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext as _
 
-from pgperf.catalog.published import Publication
+from pgperf.reports.run_rows import RunRows
 
 
 def overlay() -> str:
@@ -10,8 +10,11 @@ def overlay() -> str:
     return _("published figures")
 
 
-def note(publication: Publication) -> str:
-    """The source of the figures, and how to compare with them."""
+def source(rows: RunRows) -> str:
+    """The source of the figures, and how to compare with them; "" where no variant has one."""
+    publication = rows.publication
+    if publication is None or not rows.published:
+        return ""
     text = _(
         "Published figures: %(title)s. %(conditions)s Other versions and machines: compare ratios, not speeds."
     )

@@ -9,14 +9,21 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis.definition_diff import Difference, differences, setting_differences
+from pgperf.analysis.definition_diff import (
+    Difference,
+    differences,
+    environment_differences,
+    server_settings,
+    setting_differences,
+    under_server,
+)
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes, identified
 from pgperf.core.exceptions import NothingToCompare
-from pgperf.core.records import with_workloads
+from pgperf.core.records import with_defaults
 from pgperf.models import Run
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.fact_names import difference_cells
@@ -53,6 +60,7 @@ class RunComparison:
     only_before: Sequence[str]
     only_after: Sequence[str]
     disturbances: Sequence[str] = ()  # a sentence for each run that was much disturbed
+    of_pages: bool = True  # are the times those of the runs’ pages? Older versions stored none
 
     @property
     def same_definition(self) -> bool:
@@ -108,15 +116,24 @@ class RunComparison:
     @property
     def note(self) -> str:
         """How the figures belong together."""
-        return _(
-            "The times per operation are those of the runs’ own pages. The ratio is their quotient, and the"
-            " change is their difference."
+        times = (
+            _("The times per operation are those of the runs’ own pages.")
+            if self.of_pages
+            else _(
+                "The times per operation are the centres of the blocks, which the runs’ pages may not show."
+            )
         )
+        return f"{times} {_('The ratio is their quotient, and the change is their difference.')}"
 
     @property
     def server_settings(self) -> Table | None:
         """The settings of the servers that differ."""
         return settings_table(self.settings, str(self.before), str(self.after)) if self.settings else None
+
+    @property
+    def cautions(self) -> list[str]:
+        """A sentence for each run that ended early, then for each that was much disturbed."""
+        return [*(_partial(run) for run in (self.before, self.after) if run.partial), *self.disturbances]
 
     @property
     def lengths(self) -> str:
@@ -134,8 +151,6 @@ class RunComparison:
         return Table(_("Other differences"), columns, rows, "environment") if rows else None
 
 
-#: The key of a run's environment for the settings of its server.
-_SERVER = "server"
 #: The one that cancels the machine's drift first.
 MEASURES = (OVER, TIME)
 
@@ -162,12 +177,13 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         before,
         after,
         found,
-        differences(_conditions(before), _conditions(after)),
-        differences(*(_without_settings(run) for run in (before, after))),
-        setting_differences(*(server_settings(run) for run in (before, after))),
+        differences(conditions_of(before), conditions_of(after)),
+        environment_differences(before.environment, after.environment),
+        setting_differences(*(server_settings(run.environment) for run in (before, after))),
         [level.variant.label for name, level in ours.items() if name not in theirs],
         [level.variant.label for name, level in theirs.items() if name not in ours],
         [text for text in map(disturbance, (earlier, later)) if text],
+        all(level.us is not None for level in (*earlier.levels, *later.levels)),
     )
 
 
@@ -190,15 +206,13 @@ def disturbance(side: ComparedRun) -> str:
     ) % {"run": side.run, "share": number_format.percent(side.disturbed)}
 
 
+def _partial(run: Run) -> str:
+    return _("%s has partial results: it ended early, and its figures come from its completed blocks.") % run
+
+
 def _status(run: Run) -> str:
     """That of now; a query that read several runs may have read it already."""
     return getattr(run, "effective", None) or state.effective_status(run)
-
-
-def server_settings(run: Run) -> dict[str, Any]:
-    """The settings of the run's server by name, as SHOW prints them; none if it stored none."""
-    found = run.environment.get(_SERVER)
-    return found if isinstance(found, dict) else {}
 
 
 def settings_table(settings: Sequence[Difference], before: str, after: str) -> Table:
@@ -211,14 +225,6 @@ def settings_table(settings: Sequence[Difference], before: str, after: str) -> T
     return Table(_("Server settings that differ"), columns, rows, "environment")
 
 
-def _without_settings(run: Run) -> dict[str, Any]:
-    return {key: value for key, value in run.environment.items() if key != _SERVER}
-
-
-def _named_settings(settings: Sequence[Difference]) -> list[Difference]:
-    return [each._replace(what=f"{_SERVER}.{each.what}") for each in settings]
-
-
 def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> dict[str, Any]:
     """What `pgperf compare --json` prints. Ratios are second over first; null is "not known"."""
     return {
@@ -229,7 +235,7 @@ def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> d
             {"part": part, **difference._asdict()}
             for part, several in (
                 ("definition", found.definition),
-                ("environment", [*found.environment, *_named_settings(found.settings)]),
+                ("environment", [*found.environment, *under_server(found.settings)]),
             )
             for difference in several
         ],
@@ -256,7 +262,7 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
         "rows": [variant_lines(change.variant) for change in changes],
         "values": [change.ratio.centre for change in changes],
         "colours": [colour(change.variant.layer) for change in changes],
-        "whiskers": [_ends(change) for change in changes],
+        "whiskers": [whisker(change.ratio.low, change.ratio.high) for change in changes],
         "ends": [number_format.ratio(change.ratio.centre) for change in changes],
     }
 
@@ -355,14 +361,9 @@ def _sentence(change: Change, reference: str) -> str:
     }
 
 
-def _ends(change: Change) -> list[float] | None:
-    ratio = change.ratio
-    return None if ratio.low is None or ratio.high is None else [ratio.low, ratio.high]
-
-
-def _conditions(run: Run) -> dict[str, Any]:
+def conditions_of(run: Run) -> dict[str, Any]:
     """What was to be measured, and where."""
-    return {"database": run.database_name, "quick": run.quick, **with_workloads(run.definition)}
+    return {"database": run.database_name, "quick": run.quick, **with_defaults(run.definition)}
 
 
 def _run_json(run: Run) -> dict[str, Any]:

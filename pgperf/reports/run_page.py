@@ -37,6 +37,7 @@ from pgperf.reports.sections import (
     suite,
     verdicts,
 )
+from pgperf.runs import state
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Result:
     """The topics that the run has something for.
 
     `skipped`: the parts that it left out, by the reason. `ending`: how a run that may stop early
-    ended. `measured`: there is something to compare or download.
+    ended. `measured`: there is something to compare or download. `is_over`: has the run ended?
     """
 
     topics: list[Topic] = field(default_factory=list)
@@ -129,6 +130,7 @@ class Result:
     partial: bool = False
     measured: bool = False
     ending: str = ""
+    is_over: bool = True
 
     @property
     def sections(self) -> list[Section]:
@@ -157,6 +159,7 @@ def result_of(rows: RunRows) -> Result:
         partial=rows.run.partial,
         ending=run_ending.sentence(rows.run),
         measured=bool(rows.variants or rows.ladders),
+        is_over=state.effective_status(rows.run) not in state.ACTIVE,
     )
 
 

@@ -1,8 +1,9 @@
 """A run with its results, read once: what pages, the terminal, JSON and files are made of."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.geometric_mean import GeometricMean
@@ -14,17 +15,22 @@ from pgperf.catalog.published import PUBLICATIONS, Figure, Publication
 from pgperf.core.records import LeftOut, with_workloads
 from pgperf.models import ComparisonResult, Run, VariantResult
 
+T = TypeVar("T")
+#: The analysis version that began to make all figures of a run by one fit.
+_ONE_FIT = 6
+
 
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one.
+    without one. `made`: what was made of the rows `once`.
     """
 
     run: Run
     variants: Sequence[VariantResult]
     comparisons: Sequence[ComparisonResult]
     before: Run | None = None
+    made: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def ladders(self) -> list[Ladder]:
@@ -36,6 +42,11 @@ class RunRows:
     def is_suite(self) -> bool:
         """Did three or more workloads take turns?"""
         return len(with_workloads(self.run.definition)["workloads"]) > 2
+
+    @property
+    def has_one_fit(self) -> bool:
+        """Do its times, steps and ratios agree? Each was a centre of its own in older versions."""
+        return self.run.analysis_version >= _ONE_FIT
 
     @cached_property
     def geometric_means(self) -> list[GeometricMean]:
@@ -80,7 +91,7 @@ class RunRows:
         account.
         """
         shares = {_key(row): account.share for row in self.originals if (account := row.record.cpu_account)}
-        curves = map(Curve.from_json, self.run.summary.get("scaling", []))
+        curves = map(_curve, self.run.summary.get("scaling", []))
         return [_with_shares(curve, shares) for curve in curves]
 
     @cached_property
@@ -92,6 +103,19 @@ class RunRows:
     def timeline(self) -> Timeline | None:
         """The host over time; None for a run without CPU accounts."""
         return Timeline.from_json(self.run.summary.get("timeline"))
+
+
+def once(make: Callable[[RunRows], T]) -> Callable[[RunRows], T]:
+    """Decorates what several parts of a page make of the same rows: the first makes it for all."""
+
+    @wraps(make)
+    def made(rows: RunRows) -> T:
+        if make not in rows.made:
+            rows.made[make] = make(rows)
+        found: T = rows.made[make]
+        return found
+
+    return made
 
 
 def read(run: Run, before: Run | None = None) -> RunRows:
@@ -114,6 +138,17 @@ def _key(row: VariantResult) -> _Key:
         row.workload, row.layer, row.mode, row.route, row.connect, row.workers, row.environment, row.rate, row.hosts,
         row.identity.connections,
     )  # fmt: skip
+
+
+def _curve(stored: dict[str, Any]) -> Curve:
+    """Without efficiencies at a rate: any number of clients has its throughput."""
+    found = Curve.from_json(stored)
+    if found.rate is None:
+        return found
+    points = (
+        replace(point, efficiency=None, efficiency_low=None, efficiency_high=None) for point in found.points
+    )
+    return replace(found, points=tuple(points))
 
 
 def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:

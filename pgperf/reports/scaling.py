@@ -7,9 +7,10 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
-from pgperf.reports.chart import Chart, of_times
-from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names
+from pgperf.reports.chart import Chart, of_times, whisker
+from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names, workers_title
 from pgperf.reports.run_rows import RunRows
+from pgperf.reports.svg_chart.elements import SHAPES
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -59,7 +60,7 @@ def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
 def scaling_table(scaling: Sequence[Curve]) -> Table:
     """The numbers of the curves.
 
-    Efficiency is throughput per client over that of the fewest clients.
+    Efficiency is throughput per client over that of the fewest clients; at a rate there is none.
     """
     names = role_names()
     shares = [point.share for series in scaling for point in series.points if point.share]
@@ -80,7 +81,7 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
         *file_columns(_CONDITIONS),
     )
     rows = [
-        (_series_cell(series, scaling), *_cells(point), *_roles(point.share), *_conditions(series))
+        (_series_cell(series, scaling), *_cells(series, point), *_roles(point.share), *_conditions(series))
         for series in scaling
         for point in series.points
     ]
@@ -102,6 +103,8 @@ def series_title(series: Curve, scaling: Sequence[Curve]) -> str:
     parts += [series.environment] if len({other.environment for other in scaling}) > 1 else []
     parts += [rate_title(series.rate)] if len({other.rate for other in scaling}) > 1 else []
     parts += [hosts_title(series.hosts)] if len({other.hosts for other in scaling}) > 1 else []
+    alike = {other.workers for other in scaling if other.layer == series.layer}
+    parts += [workers_title(series.workers)] if len(alike) > 1 else []
     return " · ".join(parts)
 
 
@@ -117,8 +120,8 @@ def section_title(scaling: Sequence[Curve]) -> str:
 
 def _curve(scaling: Sequence[Curve], key: str, title: str, axis: str, *, log: bool) -> Chart:
     clients = sorted({point.clients for series in scaling for point in series.points})
-    routes = list(dict.fromkeys(series.route for series in scaling))
     layers = list(dict.fromkeys(series.layer for series in scaling))
+    in_order = sorted(scaling, key=lambda each: layers.index(each.layer))
     return {
         "kind": "lines",
         "label": _("%(figure)s over the number of %(unit)s. The table below has the numbers.")
@@ -132,13 +135,19 @@ def _curve(scaling: Sequence[Curve], key: str, title: str, axis: str, *, log: bo
             {
                 "name": series_title(series, scaling),
                 "colour": colour(series.layer),
-                "shape": routes.index(series.route),
+                "shape": _earlier(in_order, at) % len(SHAPES),
+                "tint": _earlier(in_order, at) // len(SHAPES),
                 "values": _values(series, key, clients),
                 "intervals": _intervals(series, clients) if key == "ops_per_s" else [],
             }
-            for series in sorted(scaling, key=lambda each: layers.index(each.layer))
+            for at, series in enumerate(in_order)
         ],
     }
+
+
+def _earlier(scaling: Sequence[Curve], at: int) -> int:
+    """How many curves before it have its colour: those of one layer, and of layers of one family."""
+    return [colour(series.layer) for series in scaling[:at]].count(colour(scaling[at].layer))
 
 
 def _values(series: Curve, key: str, clients: Sequence[int]) -> list[float | None]:
@@ -147,8 +156,8 @@ def _values(series: Curve, key: str, clients: Sequence[int]) -> list[float | Non
 
 
 def _intervals(series: Curve, clients: Sequence[int]) -> list[list[float] | None]:
-    ends = (_values(series, end, clients) for end in ("low", "high"))
-    return [None if low is None or high is None else [low, high] for low, high in zip(*ends, strict=True)]
+    lows, highs = (_values(series, end, clients) for end in ("low", "high"))
+    return list(map(whisker, lows, highs))
 
 
 def _cpu_curve(series: Curve, shares: Sequence[CpuShares], roles: Sequence[str], top: int) -> Chart:
@@ -184,12 +193,12 @@ def percents(shares: Iterable[CpuShares], role: str) -> list[float | None]:
     return [None if (share := getattr(each, role)) is None else 100 * share for each in shares]
 
 
-def _cells(point: Point) -> tuple[Cell, ...]:
+def _cells(series: Curve, point: Point) -> tuple[Cell, ...]:
     return (
         count(point.clients),
         number(point.ops_per_s),
         interval(point.low, point.high),
-        percent(point.efficiency),
+        percent(point.efficiency) if series.rate is None else Cell("–", (None,)),
         interval(point.efficiency_low, point.efficiency_high),
         number(point.p50_us),
         number(point.p99_us),

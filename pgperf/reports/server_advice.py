@@ -42,9 +42,9 @@ class StoredSettings:
 
 def stored(database: Database, runs: QuerySet[Run]) -> StoredSettings | None:
     """From the latest of the runs on the database that stored its server's settings."""
-    of_database = runs.filter(database=database, status=Run.Status.DONE).order_by("-pk")
-    run = of_database.only("environment", "finished_at", "benchmark_name").first()
-    if run is None or not _part(run, "server"):
+    found = with_setting(runs.filter(database=database), "server_version")
+    run = found.only("environment", "finished_at", "benchmark_name").first()
+    if run is None:
         return None
     machine = _part(run, "machine") if _part(run, "machine").get("has_server") is True else {}
     cpus = machine.get("processors", _part(run, "server_host").get("processors"))
@@ -53,6 +53,13 @@ def stored(database: Database, runs: QuerySet[Run]) -> StoredSettings | None:
     return StoredSettings(
         run, _part(run, "server"), usable_kb(memory) if memory else None, _count(cpus), sources
     )
+
+
+def with_setting(runs: QuerySet[Run], name: str) -> QuerySet[Run]:
+    """Those of the runs that are done and stored this setting of their server, the latest first."""
+    stored_at = f"environment__server__{name}"
+    done = runs.filter(status=Run.Status.DONE, **{f"{stored_at}__isnull": False})
+    return done.exclude(**{stored_at: None}).order_by("-pk")
 
 
 def usable_kb(memory_bytes: int) -> int:

@@ -3,14 +3,14 @@ around them.
 """
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from pgperf.analysis.definition_diff import Difference
+from pgperf.analysis.definition_diff import SERVER, Difference, fact, server_settings, setting
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.run_comparison import TIME, Change, Level
 from pgperf.core.exceptions import NothingToCompare
@@ -22,7 +22,7 @@ from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.fact_names import fact_name, fact_text
 from pgperf.reports.labels import layer_title, variant_title
-from pgperf.reports.run_comparison import MEASURES, RunComparison, compare, measure_title
+from pgperf.reports.run_comparison import MEASURES, RunComparison, compare, conditions_of, measure_title
 from pgperf.reports.table import Cell, Column, Table, number, percent, ratio, text_column, time_column, words
 
 LEAST, MOST = 2, 8
@@ -82,9 +82,9 @@ class SeveralRuns:
         return [(found.after, found.sentences(_("the baseline"))) for found in self.comparisons]
 
     @property
-    def disturbances(self) -> list[str]:
-        """A sentence for each run that was much disturbed."""
-        return list(dict.fromkeys(text for found in self.comparisons for text in found.disturbances))
+    def cautions(self) -> list[str]:
+        """A sentence for each run that ended early, and for each that was much disturbed."""
+        return list(dict.fromkeys(text for found in self.comparisons for text in found.cautions))
 
     @property
     def differences(self) -> Table | None:
@@ -251,31 +251,37 @@ def _effect(change: Change | None) -> Cell:
 
 
 def _difference_table(found: SeveralRuns) -> Table | None:
-    """One row per difference. A run that does not differ in it has the baseline's value."""
-    texts: dict[str, dict[int, str]] = {}
-    for at, comparison in enumerate(found.comparisons, 1):
-        for each in _all_differences(comparison):
-            texts.setdefault(each.what, {0: each.before})[at] = each.after
-    rows = [
-        (
-            words(fact_name(what)),
-            *(words(fact_text(what, by_run.get(at, by_run[0]))) for at in range(len(found.comparisons) + 1)),
-        )
-        for what, by_run in texts.items()
-    ]
+    """One row per difference, with what each run itself has."""
     runs = [found.baseline.run, *(comparison.after for comparison in found.comparisons)]
+    rows = [
+        (words(fact_name(what)), *(words(fact_text(what, text)) for text in texts))
+        for what, texts in _differing_facts(found.comparisons, runs)
+    ]
     columns = (text_column(_("What")), *(text_column(found.name(run)) for run in runs))
     return (
         Table(_("Differences in definition and environment"), columns, rows, "environment") if rows else None
     )
 
 
-def _all_differences(comparison: RunComparison) -> Iterator[Difference]:
-    yield from comparison.definition
-    yield from comparison.environment
-    for each in comparison.settings:
-        default = _("default")
-        yield Difference(f"server.{each.what}", each.before or default, each.after or default)
+def _differing_facts(
+    comparisons: Sequence[RunComparison], runs: Sequence[Run]
+) -> Iterator[tuple[str, list[str]]]:
+    """Each fact in which a run differs from the baseline, and its value in every run."""
+    for what in _names(each.definition for each in comparisons):
+        yield what, [fact(conditions_of(run), what) for run in runs]
+    for what in _names(each.environment for each in comparisons):
+        yield what, [fact(run.environment, what) for run in runs]
+    for name in _names(each.settings for each in comparisons):
+        yield f"{SERVER}.{name}", [_setting(run, name) for run in runs]
+
+
+def _names(several: Iterable[Sequence[Difference]]) -> list[str]:
+    return list(dict.fromkeys(each.what for differences in several for each in differences))
+
+
+def _setting(run: Run, name: str) -> str:
+    known = setting(server_settings(run.environment), name)
+    return _("unknown") if known is None else known or _("default")
 
 
 def _scatter_table(several_levels: Sequence[dict[str, Level]]) -> Table:

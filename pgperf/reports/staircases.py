@@ -17,10 +17,10 @@ from pgperf.core.delayed_routes import apart
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import number_format, published
-from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import clients_title, colour, field_title
-from pgperf.reports.run_rows import RunRows
+from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -72,6 +72,7 @@ class Staircase:
         return own / base if own and base else None
 
 
+@once
 def found(rows: RunRows) -> list[Staircase]:
     """The staircases of a run; none for a run that measured no web site's steps."""
     builds_on = rows.run.definition.get(_BUILDS_ON) if rows.run.definition else None
@@ -150,7 +151,7 @@ def response_time(staircase: Staircase) -> Chart:
             "rows": _names(staircase.steps),
             "values": [row.us_per_op for row in staircase.shown],
             "colours": [colour(row.layer) for row in staircase.shown],
-            "whiskers": [_ends(row.us_per_op_low, row.us_per_op_high) for row in staircase.shown],
+            "whiskers": [whisker(row.us_per_op_low, row.us_per_op_high) for row in staircase.shown],
             "ends": [row.us_per_op for row in staircase.shown],
         }
     )
@@ -170,7 +171,7 @@ def effects(staircase: Staircase) -> Chart:
         "rows": _names([step for step, _own in shown]),
         "values": [own.ratio for _step, own in shown],
         "colours": [colour(step.variant.layer) for step, _own in shown],
-        "whiskers": [_ends(own.low, own.high) for _step, own in shown],
+        "whiskers": [whisker(own.low, own.high) for _step, own in shown],
         "ends": [number_format.ratio(own.ratio) for _step, own in shown],
     }
 
@@ -363,7 +364,3 @@ def _names(steps: Sequence[Step]) -> list[list[str]]:
         [step.variant.route, _("on %s") % step.builds_on.route if step.builds_on else _("first step")]
         for step in steps
     ]
-
-
-def _ends(low: float | None, high: float | None) -> list[float] | None:
-    return None if low is None or high is None else [low, high]

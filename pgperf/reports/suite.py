@@ -13,10 +13,10 @@ from pgperf.catalog.published import Figure
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import number_format, published
-from pgperf.reports.chart import Chart
+from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
 from pgperf.reports.labels import colour, connections_title, hosts_title, layer_title, rate_title
-from pgperf.reports.run_rows import RunRows
+from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -94,6 +94,22 @@ class Setting:
     def mean(self, column: ColumnKey) -> GeometricMean | None:
         return next((mean for mean in self.means if (mean.layer, mean.workers) == column), None)
 
+    def base_of_mean(self, mean: GeometricMean) -> ColumnKey:
+        """The layer that the mean is relative to. Most workloads may have another base: the mean
+        leaves out those that some layer lacks.
+        """
+        alike = [column for column in self.columns if column[0] == mean.base]
+        return next((each for each in alike if each[1] == mean.workers), (alike or [self.base])[0])
+
+    @cached_property
+    def bases_of_means(self) -> list[ColumnKey]:
+        return list(dict.fromkeys(map(self.base_of_mean, self.means)))
+
+    @cached_property
+    def bases_title(self) -> str:
+        """The layers that the means are relative to: several where processes and workers differ."""
+        return _(" and ").join(map(self.column_title, self.bases_of_means))
+
     def column_title(self, column: ColumnKey) -> str:
         layer, workers = column
         several = len([1 for other, _workers in self.columns if other == layer]) > 1
@@ -102,6 +118,7 @@ class Setting:
         } if several else layer_title(layer)  # fmt: skip
 
 
+@once
 def settings(rows: RunRows) -> list[Setting]:
     """One for each route, mode, number of connections and connection mode; none for other runs."""
     if not rows.is_suite:
@@ -147,7 +164,7 @@ def heat_map(setting: Setting, among: Sequence[Setting]) -> Table:
     ]
     if setting.means:
         means = (_mean_cell(setting, column) for column in setting.columns)
-        rows.append((words(_("geometric mean")), *means))
+        rows.append((words(_mean_head(setting)), *means))
     caption = _("Time per operation over %(title)s: ratio to %(base)s, with its 95 %% interval") % {
         "title": setting_title(setting, among), "base": _base_titles(setting),
     }  # fmt: skip
@@ -195,17 +212,17 @@ def mean_table(rows: RunRows) -> Table:
 def mean_chart(setting: Setting) -> Chart:
     """The geometric mean of each layer's time ratios, with its interval; the base layer is 1."""
     means = {column: setting.mean(column) for column in setting.columns}
-    shown = [column for column in setting.columns if means[column] or column == setting.base]
+    shown = [column for column in setting.columns if means[column] or column in setting.bases_of_means]
     known = [(column, means[column]) for column in shown]
     return {
         "kind": "bars",
         "label": _("Geometric mean of the time of each layer over all workloads, relative to %s.")
-        % setting.column_title(setting.base),
-        "axis": _("time relative to %s") % setting.column_title(setting.base),
+        % setting.bases_title,
+        "axis": _("time relative to %s") % setting.bases_title,
         "rows": [[setting.column_title(column)] for column in shown],
         "values": [mean.ratio if mean else 1.0 for _column, mean in known],
         "colours": [colour(layer) for layer, _workers in shown],
-        "whiskers": [_mean_whisker(mean) for _column, mean in known],
+        "whiskers": [whisker(mean.low, mean.high) if mean else None for _column, mean in known],
         "ends": [number_format.ratio(mean.ratio) if mean else "×1" for _column, mean in known],
     }
 
@@ -249,7 +266,7 @@ def tables(rows: RunRows) -> list[Table]:
 
 def headlines(settings: Sequence[Setting]) -> list[str]:
     """The geometric means of each setting in a sentence."""
-    return [_headline(setting, settings) for setting in settings if setting.means]
+    return [_headline(setting, base, settings) for setting in settings for base in setting.bases_of_means]
 
 
 def note(settings: Sequence[Setting]) -> str:
@@ -326,15 +343,17 @@ def heat(value: float) -> str:
     return f"{'slower' if value > 1 else 'faster'}-{shade}"
 
 
-def _mean_whisker(mean: GeometricMean | None) -> list[float] | None:
-    known = mean is not None and mean.low is not None and mean.high is not None
-    return [mean.low, mean.high] if known else None  # type: ignore[union-attr, list-item]
+def _mean_head(setting: Setting) -> str:
+    """The head of the means, with their base where it is not that of the ratios above them."""
+    if setting.bases_of_means == [setting.base]:
+        return _("geometric mean")
+    return _("geometric mean, over %s") % setting.bases_title
 
 
 def _mean_cell(setting: Setting, column: ColumnKey) -> Cell:
     mean = setting.mean(column)
     if mean is None:
-        return Cell("×1" if column == setting.base else "–", mark="base")
+        return Cell("×1" if column in setting.bases_of_means else "–", mark="base")
     text = Note(number_format.ratio_interval(mean.low, mean.high))
     return Cell(number_format.ratio(mean.ratio), (mean.ratio,), _mean_mark(mean), (text,))
 
@@ -440,19 +459,21 @@ def _relative(setting: Setting, workload: str, column: ColumnKey) -> float | Non
     return 1 / found.ratio if found else 1.0
 
 
-def _headline(setting: Setting, among: Sequence[Setting]) -> str:
-    means = [
+def _headline(setting: Setting, base: ColumnKey, among: Sequence[Setting]) -> str:
+    """The means that are relative to one layer."""
+    means = [mean for mean in setting.means if setting.base_of_mean(mean) == base]
+    ratios = [
         _("%(layer)s %(ratio)s")
         % {
             "layer": setting.column_title((mean.layer, mean.workers)),
             "ratio": number_format.ratio(mean.ratio),
         }
-        for mean in sorted(setting.means, key=lambda mean: mean.ratio)
+        for mean in sorted(means, key=lambda mean: mean.ratio)
     ]
     text = _("%(title)s: geometric mean of the time over %(base)s in %(count)d workloads: %(means)s.")
     return text % {
         "title": setting_title(setting, among),
-        "base": setting.column_title(setting.base),
-        "count": len(setting.means[0].workloads),
-        "means": ", ".join(means),
+        "base": setting.column_title(base),
+        "count": len(means[0].workloads),
+        "means": ", ".join(ratios),
     }

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
-from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.labels import colour, measured, variant_lines, variant_title
 from pgperf.reports.table import (
     Column,
@@ -66,7 +66,7 @@ def times(variants: Sequence[VariantResult]) -> Chart:
             "rows": [variant_lines(variant) for variant in variants],
             "values": [variant.us_per_op for variant in variants],
             "colours": [colour(variant.layer) for variant in variants],
-            "whiskers": [_ends(variant.us_per_op_low, variant.us_per_op_high) for variant in variants],
+            "whiskers": [whisker(variant.us_per_op_low, variant.us_per_op_high) for variant in variants],
             "ends": [variant.us_per_op for variant in variants],
         }
     )
@@ -156,7 +156,3 @@ def _latency_caption(closed: set[bool]) -> str:
     if True not in closed:
         return _("Latency: time since an operation was due")
     return _("Latency: duration of one operation; at a rate, the time since it was due")
-
-
-def _ends(low: float | None, high: float | None) -> list[float] | None:
-    return None if low is None or high is None else [low, high]

@@ -12,7 +12,13 @@ from django.db import router
 
 from pgperf import signals
 from pgperf.analysis.change_points import LEAST_AFTER, WINDOW, find, least_change
-from pgperf.analysis.definition_diff import differences, setting_differences
+from pgperf.analysis.definition_diff import (
+    environment_differences,
+    server_settings,
+    setting_differences,
+    under_server,
+)
+from pgperf.core.records import CAPTURES
 from pgperf.models import ChangePoint, Run
 from pgperf.runs.step_series import Point, Series, Step, comparable, series_of, steps_of
 
@@ -20,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 #: Differences of an environment that are kept.
 MOST_DIFFERENCES = 30
-_SERVER = "server"
 
 
 def record(run: Run) -> list[ChangePoint]:
@@ -119,32 +124,12 @@ def _environment_changes(before: Mapping[str, Any] | None, after: Mapping[str, A
     """[what, before, after] of each difference."""
     if before is None:
         return []
-    settings = setting_differences(_settings(before), _settings(after))
-    named = [each._replace(what=f"{_SERVER}.{each.what}") for each in settings]
-    found = [*differences(_rest(before), _rest(after)), *named]
+    settings = setting_differences(server_settings(before), server_settings(after))
+    around = environment_differences(_without_captures(before), _without_captures(after))
+    found = [*around, *under_server(settings)]
     return [list(each) for each in found[:MOST_DIFFERENCES]]
 
 
-def _settings(environment: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = environment.get(_SERVER)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _rest(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The machine, the versions and the placement."""
-    return {key: value for key, value in environment.items() if key in _COMPARED}
-
-
-#: The parts of an environment whose differences are marks of a history.
-_COMPARED = (
-    "pgperf",
-    "python",
-    "packages",
-    "machine",
-    "pooler",
-    "placement",
-    "idle",
-    "layers",
-    "environments",
-    "connections",
-)
+def _without_captures(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Plans of captured statements change with the tables."""
+    return {key: value for key, value in environment.items() if key != CAPTURES}

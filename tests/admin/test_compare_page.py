@@ -63,6 +63,14 @@ def test_a_much_disturbed_run_is_named_and_decides_nothing(admin_page: Client, r
     assert "was much disturbed" in admin_page.get(run_list).content.decode()
 
 
+def test_a_partial_run_is_named(admin_page: Client, run: Run, slower: Run) -> None:
+    slower.summary |= {"partial": True}
+    slower.save()
+    several = f"{reverse('admin:pgperf_run_comparison')}?runs={run.pk},{slower.pk}"
+    for shown in (text(admin_page, slower, run), admin_page.get(several).content.decode()):
+        assert f"{slower} has partial results: it ended early" in shown
+
+
 def test_the_default_is_the_previous_run_of_the_definition(admin_page: Client, run: Run, slower: Run) -> None:
     factories.make_results(factories.make_run(definition_hash="1" * 64))
     factories.make_run(Run.Status.FAILED)

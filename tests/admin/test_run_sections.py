@@ -87,6 +87,12 @@ def test_a_run_with_several_client_counts_shows_curves(admin_page: Client, many:
     assert inline_parts(text) == []
 
 
+def test_how_to_read_the_bars_names_no_unit(admin_page: Client, run: Run) -> None:
+    """Their axis has it: ms for long times."""
+    text = admin_page.get(page(run)).content.decode()
+    assert "the time that one client spends on one operation. Shorter is better." in text
+
+
 def test_the_sections_add_no_queries(
     admin_page: Client, told: Run, many: Run, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:

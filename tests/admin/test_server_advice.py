@@ -109,6 +109,14 @@ def test_without_stored_settings_the_page_says_so(admin_page: Client, environmen
     assert '<form method="get" action="#server-settings"' not in text
 
 
+@pytest.mark.parametrize("environment", [{}, {"server": None}, {"server": {"server_version": None}}])
+def test_a_later_run_without_settings_hides_none(
+    admin_page: Client, database: Database, environment: dict[str, Any]
+) -> None:
+    make_run(environment)
+    assert "stored these settings 3\xa0days ago" in page(admin_page, database)
+
+
 def test_a_new_database_has_no_advice(admin_page: Client, db: None) -> None:
     assert "Server settings" not in admin_page.get(reverse("admin:pgperf_database_add")).content.decode()
 

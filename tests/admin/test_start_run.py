@@ -55,6 +55,15 @@ def test_the_page_shows_the_preview(admin_page: Client, page: str, database: Dat
     assert "No worker is online" not in text
 
 
+def test_a_layer_that_the_plan_leaves_out_is_not_ticked(
+    admin_page: Client, benchmark: Benchmark, page: str, database: Database
+) -> None:
+    Benchmark.objects.filter(pk=benchmark.pk).update(layers=["libpq", "http"])
+    text = admin_page.get(page).content.decode()
+    assert "skipped: none of the routes has a URL" in text
+    assert text.count('<td class="yes">') == len(benchmark.routes)
+
+
 def test_an_update_shows_the_preview_of_the_choices(
     admin_page: Client, page: str, database: Database
 ) -> None:

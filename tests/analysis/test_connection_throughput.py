@@ -64,6 +64,11 @@ def test_closing_that_is_part_of_connecting_leaves_the_old_formula_unknown() -> 
     assert found == ConnectionThroughput(3000.0, 20_000.0, None)
 
 
+def test_at_a_rate_clients_wait_for_their_schedule() -> None:
+    found = ConnectionThroughput.of(replace(summary(500, 100, 50), ops_per_s=10.0, rate=10.0))
+    assert found == ConnectionThroughput(10.0, None, None)
+
+
 def test_unknown_figures_stay_unknown() -> None:
     phases = {name: {"mean": None} for name in ("connect", "operate", "close")}
     assert ConnectionThroughput.of(VariantSummary(phases_us=phases)) == ConnectionThroughput(None, None, None)

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.analysis.definition_diff import Difference, differences, setting_differences
+from pgperf.analysis.definition_diff import (
+    Difference,
+    differences,
+    environment_differences,
+    fact,
+    setting,
+    setting_differences,
+)
 
 BEFORE = {
     "python": "3.11.2",
@@ -46,6 +53,9 @@ def test_what_a_host_measures_of_itself_and_the_seed_differ_by_nature() -> None:
         "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.1}},
         "server_host": {"agent": "db1", "clock_error_us": 3.0, "agent_cpu_percent": 1.0},
         "ending": {"reason": "precision", "seconds": 58.2, "precision": 0.016},
+        "written": {"tables": ["a"], "rounds_with_checkpoint": 0},
+        "predicted": {"precision": 0.03, "seconds": 60.0}, "page_parts": [{"workload": "books", "plain_us": 900.0}],
+        "statement_times": [{"workload": "books", "each": [{"numbers": [1], "us": 90.0}]}],
     }  # fmt: skip
     another = {
         "seed": 7, "machine": {"kernel": "6.1", "load_average": [9, 9, 9]},
@@ -53,6 +63,9 @@ def test_what_a_host_measures_of_itself_and_the_seed_differ_by_nature() -> None:
         "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.2}},
         "server_host": {"agent": "db1", "clock_error_us": 4.0, "agent_cpu_percent": 2.0},
         "ending": {"reason": "budget", "seconds": 89.4, "precision": 0.42},
+        "written": {"tables": ["a"], "rounds_with_checkpoint": 2},
+        "predicted": {"precision": 0.05, "seconds": 60.0}, "page_parts": [{"workload": "books", "plain_us": 950.0}],
+        "statement_times": [{"workload": "books", "each": [{"numbers": [1], "us": 91.0}]}],
     }  # fmt: skip
     assert differences(moment, another) == []
 
@@ -109,6 +122,30 @@ def test_a_layer_that_one_run_lacks_is_one_difference() -> None:
     assert differences(both, alone) == [("layers.asyncpg", facts, "")]
     newer = {"layers": {"libpq": {**libpq, "libpq": "18.7"}}}
     assert [each.what for each in differences(both, newer)] == ["layers.libpq.libpq", "layers.asyncpg"]
+
+
+def test_settings_are_no_facts_of_the_environment() -> None:
+    assert environment_differences({"server": {"jit": "on"}}, {"server": {"jit": "off"}}) == []
+
+
+def test_a_fact_reads_as_in_the_difference() -> None:
+    asyncpg = {"driver": "asyncpg", "driver_version": "0.30"}
+    after = {**BEFORE, "packages": {"Django": "6.0"}, "pooler": {"version": "1.25"}, "layers": {"a": asyncpg}}
+    found = differences(BEFORE, after)
+    assert len(found) == 4
+    for each in found:
+        assert (fact(BEFORE, each.what), fact(after, each.what)) == (each.before, each.after)
+    assert fact({"workloads": [{"sql": "CANARY"}]}, "workloads.1.sql") == "(not shown)"
+
+
+@pytest.mark.parametrize(
+    ("settings", "known"),
+    [({"jit": "on"}, "on"), ({"max_wal_size": "1GB"}, ""), ({"work_mem": "4MB"}, None), ({}, None)],
+)
+def test_a_setting_that_a_run_lacks_is_a_default_or_unknown(
+    settings: dict[str, str], known: str | None
+) -> None:
+    assert setting(settings, "jit") == known
 
 
 @pytest.mark.parametrize(

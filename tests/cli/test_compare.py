@@ -114,6 +114,17 @@ def test_what_else_differs_is_said_first() -> None:
     assert text.index("Other differences") < text.index("Django ORM")
 
 
+def test_a_partial_run_is_named() -> None:
+    before, after = ended(), ended()
+    after.summary |= {"partial": True}
+    after.save()
+    assert (
+        compare(before.pk, after.pk)
+        .split("\n\n")[1]
+        .startswith(f"{after} has partial results: it ended early")
+    )
+
+
 def test_variants_of_one_run_only() -> None:
     wide, narrow = ended(), make_results(make_run(), routes=("tcp",))
     assert f"Only in {wide}: libpq · socket" in compare(wide.pk, narrow.pk)

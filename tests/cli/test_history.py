@@ -36,6 +36,18 @@ def test_it_prints_changes_and_steps(runs: list[Run]) -> None:
     assert "libpq (C) · socket: time per operation" in text
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (8, "There are too few runs to look for changes of level: 8 of 9."),
+        (9, "No step has changed its level in these runs."),
+    ],
+)
+def test_few_runs_are_not_said_to_be_without_changes(count: int, said: str) -> None:
+    make_history(count)
+    assert history("orm-overhead").split("\n\n")[1] == said
+
+
 def test_json_and_csv_have_every_point(runs: list[Run]) -> None:
     data = json.loads(history("orm-overhead", "--database", "demo", "--json"))
     assert [(each["variant"], len(each["points"])) for each in data["series"]] == [(BASE, 24), (LABEL, 24)]

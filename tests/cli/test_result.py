@@ -135,6 +135,29 @@ def test_more_clients_are_no_other_workload(run: Run) -> None:
     assert (len(clients), len(works)) == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("fields", "title", "first", "against"),
+    [
+        ({"hosts": 4}, "More load hosts", "libpq (C) · tcp · 4 load hosts", "no load hosts"),
+        (
+            {"rate": 500.0, "schedule": "constant"}, "One rate against another",
+            "libpq (C) · tcp · 500/s constant", "closed loop",
+        ),
+    ],
+)  # fmt: skip
+def test_comparisons_that_no_ladder_shows_are_printed(
+    run: Run, fields: dict[str, Any], title: str, first: str, against: str
+) -> None:
+    run.summary["ladders"] += [{**ladder, **fields} for ladder in run.summary["ladders"]]
+    row = run.comparisons.filter(aa=False)[0]
+    row.pk, row.position = None, 100
+    row.variant, row.baseline = _more(run, **fields), run.variants.get(label="libpq · tcp")
+    row.save()
+    line = re.split(" {2,}", part_of(run, title)[2])
+    assert line[0] == first
+    assert line[1].startswith(against)
+
+
 def test_a_withheld_claim_stands_with_the_evidence(run: Run) -> None:
     for route, capacity in (("tcp", Capacity(True, "clients", 0.97)), ("socket", Capacity(False))):
         verdict = stored_verdict(capacity=capacity)

@@ -1,7 +1,7 @@
 """Charts of times: one unit, chosen by the longest."""
 
 from pgperf.reports import chart_findings, svg_chart
-from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.chart import Chart, of_times, whisker
 
 
 def bars(*times_us: float | None) -> Chart:
@@ -40,3 +40,9 @@ def test_series_limits_and_intervals_are_scaled_and_shapes_are_not() -> None:
     assert chart["axis"] == "s, logarithmic"
     assert chart["series"] == [{"name": "p99", "shape": 2, "values": [11.0], "intervals": [[1.0, None]]}]
     assert chart["limit"] == 0.5
+
+
+def test_an_interval_is_drawn_only_with_both_ends() -> None:
+    assert whisker(0.0, 1.0) == [0.0, 1.0]
+    assert whisker(None, 1.0) is None
+    assert whisker(0.0, None) is None

@@ -1,6 +1,10 @@
 """The section "Connecting": phases as bars and distributions, and throughput without connecting."""
 
+from typing import Any
+
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from pgperf.models import Run
 from pgperf.reports import connections, run_page
@@ -76,3 +80,16 @@ def test_a_run_that_keeps_its_connections_has_no_such_section(run: Run) -> None:
     kept = factories.make_results(factories.make_run())
     assert run_page.result(run).part("connections")
     assert run_page.result(kept).part("connections") is None
+
+
+def test_at_a_rate_there_is_no_throughput_without_connecting(run: Run, admin_client: Client) -> None:
+    run.variants.filter(layer="libpq").update(rate=10.0, schedule="constant")
+    part: Any = run_page.result(run).part("connections")
+    titles = [row[0] for row in texts(part["throughput_table"])]
+    assert {title.partition(" · ")[0] for title in titles} == {"pgbench", "Django ORM"}
+    assert {layer for layer, _rest in part["throughput"]["rows"]} == {"pgbench", "Django ORM"}
+    run.variants.update(rate=10.0, schedule="constant")
+    text = admin_client.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+    assert "Connect, operate and close" in text
+    assert "Throughput with and without connecting" not in text
+    assert "Excluding is" not in text

@@ -63,6 +63,15 @@ def test_a_limit_missing_from_the_earlier_run_is_unknown(
     assert needs(database)[0].asked == "the worker, before it starts"
 
 
+@pytest.mark.parametrize("environment", [{}, {"server": None}, {"server": {"max_connections": None}}])
+def test_a_later_run_without_the_limit_does_not_hide_it(
+    database: Database, environment: dict[str, Any]
+) -> None:
+    factories.make_results(factories.make_run(database=database))
+    factories.make_run(database=database, environment=environment)
+    assert "found max_connections = 100" in needs(database)[0].asked
+
+
 def test_runs_on_other_hosts_and_failed_runs_are_ignored(database: Database) -> None:
     environment = factories.ENVIRONMENT
     factories.make_run(database=factories.make_database("other"), environment=environment)

@@ -126,6 +126,14 @@ def test_a_run_without_results_says_so(status: str) -> None:
     assert "no &lt;route&gt;" in html
 
 
+@pytest.mark.parametrize("status", [Run.Status.QUEUED, Run.Status.RUNNING])
+def test_a_run_under_way_has_not_ended(status: str) -> None:
+    html = run_html(factories.make_run(status))
+    assert "This run has no results yet." in html
+    assert "The run has not ended." in html
+    assert "The run ended" not in html
+
+
 def test_coordinates_are_the_same_in_every_language(run: Run) -> None:
     with translation.override("de"):
         german = run_html(run)

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from pgperf.analysis.ladder import Ladder, Step
 from pgperf.models import Run
@@ -115,3 +117,13 @@ def test_a_headline_is_a_sentence(run: Run) -> None:
     assert ladders.headlines(read(run).ladders)[0] == (
         "socket: Django ORM takes ×3.12 the time of libpq (C), 146 µs more per operation."
     )
+
+
+def test_figures_of_an_older_version_are_not_said_to_agree(run: Run, admin_client: Client) -> None:
+    def page() -> str:
+        return admin_client.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+
+    assert page().count("come from one fit") == 2
+    Run.objects.filter(pk=run.pk).update(analysis_version=5)
+    assert "one fit" not in page()
+    assert "are centres of their own" in page()

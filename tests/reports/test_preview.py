@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pgperf.models import Benchmark, Worker
+from pgperf.models import Benchmark, Target, Worker, Workload
 from pgperf.reports import number_format
 from pgperf.reports.preview import preview, skipped_layers
 from tests import factories
@@ -124,6 +124,40 @@ def test_a_layer_that_is_skipped_lacks_nothing_more() -> None:
         layers=["psycopg2", "psycopg"], connection_modes=["persistent", "pool"]
     )
     assert preview(benchmark, factories.make_database(), quick=True).lacking == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "title", "reason"),
+    [
+        ({"layers": ["psycopg", "http"]}, "HTTP", "none of the routes has a URL"),
+        (
+            {"layers": ["psycopg", "django_cursor"], "row_type": "named"},
+            "Django cursor",
+            "Django's cursor gives",
+        ),
+        ({"layers": ["psycopg", "psycopg2"], "modes": ["prepared"]}, "psycopg2", "psycopg2 always binds"),
+    ],
+)
+def test_a_layer_that_the_plan_leaves_out_does_not_run(
+    fields: dict[str, Any], title: str, reason: str
+) -> None:
+    factories.make_worker()
+    benchmark = factories.make_benchmark(routes=["tcp"], **fields)
+    shown = preview(benchmark, factories.make_database(), quick=True)
+    left = next(row for row in shown.rows if row.title == title)
+    assert left.reason.startswith(reason)
+    assert {row.title: row.routes for row in shown.rows} == {"psycopg 3": ("tcp",), title: ()}
+    assert title not in [each.layer for each in shown.lacking]
+
+
+def test_a_layer_runs_over_routes_of_its_own_kind() -> None:
+    factories.make_worker()
+    database = factories.make_database()
+    Target.objects.create(database=database, route="web", url="http://127.0.0.1:8000")
+    books = Workload.objects.create(name="books", path="/books/")
+    benchmark = factories.make_benchmark(layers=["libpq", "http"], routes=["tcp", "web"], workloads=[books])
+    rows = preview(benchmark, database, quick=True).rows
+    assert {row.title: row.routes for row in rows} == {"libpq (C)": ("tcp",), "HTTP": ("web",)}
 
 
 NO_PACKAGE = "psycopg_pool is not installed here: pip install 'psycopg[pool]'"

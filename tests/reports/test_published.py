@@ -92,6 +92,8 @@ def test_another_configuration_or_benchmark_has_no_overlay(drivers: Run, field: 
     settings = suite.settings(rows)
     assert [suite.bars(each, settings)["overlay"] for each in settings] == ["", ""]
     assert [len(suite.published_table(each, settings).rows) for each in settings] == [0, 0]
+    part: Any = run_page.result_of(rows).part("suite")
+    assert part["source"] == ""
 
 
 def test_layers_of_one_colour_have_different_tints(drivers: Run) -> None:

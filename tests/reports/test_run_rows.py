@@ -4,7 +4,7 @@ import pytest
 
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.models import Run
-from pgperf.reports.run_rows import read
+from pgperf.reports.run_rows import RunRows, once, read
 from tests import factories
 
 
@@ -27,3 +27,16 @@ def test_elsewhere_a_changed_row_has_a_changed_record(run: Run) -> None:
     row.verdict = factories.stored_verdict()
     assert row.record.verdict
     assert row.record.verdict.word == "client_cpu"
+
+
+def test_what_several_parts_of_a_page_need_is_made_once_of_the_same_rows(run: Run) -> None:
+    made: list[RunRows] = []
+
+    @once
+    def count(rows: RunRows) -> int:
+        made.append(rows)
+        return len(rows.variants)
+
+    first, second = read(run), read(run)
+    assert count(first) == count(first) == count(second) == 17
+    assert len(made) == 2

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from pgperf.analysis.cpu_account import CpuShares
-from pgperf.analysis.scaling import Curve
+from pgperf.analysis.scaling import Curve, Point
 from pgperf.models import Run
 from pgperf.reports import run_page, scaling
+from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
@@ -111,3 +112,36 @@ def test_the_section_of_clients_with_several_workers_has_their_name(run: Run) ->
     for curve in run.summary["scaling"]:
         curve["workers"] = 10
     assert title() == "More connections"
+
+
+def test_at_a_rate_there_is_no_efficiency(run: Run) -> None:
+    for curve in run.summary["scaling"]:
+        curve["rate"] = 100.0
+    table = scaling.scaling_table(curves(run))
+    at = table.heads.index("efficiency")
+    assert {(row[at].text, *row[at].values, *row[at + 1].values) for row in table.rows} == {
+        ("–", *[None] * 3)
+    }
+    points = run_json(run)["scaling"][0]["points"]
+    assert [(point["efficiency"], point["efficiency_low"]) for point in points] == [(None, None)] * len(
+        COUNTS
+    )
+
+
+def test_no_two_curves_have_the_same_name_or_look() -> None:
+    one = Curve("w", "psycopg", "simple", "tcp", (Point(1, 10.0), Point(2, 19.0)))
+    others = [
+        {"workers": 10}, {"connect": "per_operation"}, {"layer": "psycopg_c"}, {"mode": "prepared"},
+        {"route": "socket"}, {"layer": "libpq"}, {"workload": "v"}, {"environment": "old"}, {"rate": 100.0},
+    ]  # fmt: skip
+    chart = scaling.curves([one, *(replace(one, **each) for each in others)])[0][1]
+    assert len({line["name"] for line in chart["series"]}) == len(others) + 1
+    looks = {(line["colour"]["light"], line["shape"], line["tint"]) for line in chart["series"]}
+    assert len(looks) == len(others) + 1
+    assert {line["shape"] for line in chart["series"]} == {0, 1, 2, 3}
+
+
+def test_one_process_and_several_are_told_apart() -> None:
+    one = Curve("w", "psycopg", "simple", "tcp", ())
+    assert scaling.series_title(one, [one, replace(one, workers=10)]) == "psycopg 3 · tcp · 1 worker"
+    assert scaling.series_title(one, [one, replace(one, layer="libpq", workers=10)]) == "psycopg 3 · tcp"

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,18 @@ def test_at_a_rate_no_step_has_an_effect_on_requests_per_second(at_rate: Run) ->
     assert part is not None
     assert part["staircases"][0]["effects"]["rows"] == []
     assert part["note"] == "", "it explains the effects"
+    assert part["source"] == "", "no published figure is beside it"
+
+
+def test_the_answer_shows_what_a_visitor_waits_and_in_a_closed_loop_the_throughput(closed: Run) -> None:
+    def first() -> tuple[str, str]:
+        part: Any = result(closed).part("answer")
+        figure = part["figures"][0]
+        return figure.title, figure.chart["kind"]
+
+    assert first() == ("Requests per second of each step", "groups")
+    site_steps.at_rate(closed, 2)
+    assert first() == ("Percentiles of the response time of each step", "dots")
 
 
 def test_terminal_and_markdown_have_the_table_of_the_page(at_rate: Run) -> None:

@@ -31,7 +31,7 @@ def us(of: Variant, block: int, round_: int) -> float:
 
 
 def measured(workloads: tuple[str, ...] = WORKS, lacking: str = "", layer: str = "asyncpg") -> Run:
-    """A run of these workloads through three layers; one layer lacks one of them."""
+    """A run of these workloads through three layers; one layer lacks those of `lacking`."""
     works = tuple(WorkloadDefinition(name, "SELECT 1") for name in workloads)
     base = BENCHMARKS["orm-overhead"]
     asked = Definition("suite", works, LAYERS, ("socket",), modes=base.modes, blocks=6, rounds=3)
@@ -39,7 +39,7 @@ def measured(workloads: tuple[str, ...] = WORKS, lacking: str = "", layer: str =
         replace(variant(each), workload=name, named=True)
         for name in workloads
         for each in LAYERS
-        if (each, name) != (layer, lacking)
+        if each != layer or name not in lacking.split()
     ]
     run = factories.make_run(definition=json.loads(json.dumps(asked.to_json())))
     summary = summarise(asked, variants, blocks(variants, 6, 3, us), "psycopg")
@@ -101,6 +101,35 @@ def test_a_workload_that_the_base_layer_lacks_names_its_own_base() -> None:
     cells_of_wide = cells(run)["wide"]
     assert [text for text, _mark in cells_of_wide[:2]] == ["–", "100 µs"]
     assert suite.bars(setting, [setting])["rows"] == [["one"], ["many"], ["wide", "over psycopg 3"]]
+
+
+def test_the_means_name_the_layer_that_they_are_relative_to() -> None:
+    """Two workloads lack libpq, so most ratios are relative to another layer; no mean is."""
+    (setting,) = suite.settings(read(measured(lacking="one many", layer="libpq")))
+    assert setting.base == ("psycopg", 1)
+    (headline,) = suite.headlines([setting])
+    assert headline.startswith(
+        "socket: geometric mean of the time over libpq (C) in 1 workloads: psycopg 3 ×1.00"
+    )
+    chart = suite.mean_chart(setting)
+    assert (chart["axis"], "relative to libpq (C)." in chart["label"]) == ("time relative to libpq (C)", True)
+    assert {row[0]: round(value, 2) for row, value in zip(chart["rows"], chart["values"], strict=True)} == {
+        "libpq (C)": 1, "psycopg 3": 1, "asyncpg": 6
+    }  # fmt: skip
+    head, *means = suite.heat_map(setting, [setting]).rows[-1]
+    assert head.text == "geometric mean, over libpq (C)"
+    titles = map(setting.column_title, setting.columns)
+    assert {title: cell.text for title, cell in zip(titles, means, strict=True)}["libpq (C)"] == "×1"
+
+
+def test_at_a_rate_no_throughput_is_relative_to_another(admin_client: Any) -> None:
+    run = measured()
+    run.variants.update(rate=100.0, schedule="constant")
+    part: Any = run_page.result(run).part("suite")
+    assert [each["chart"] for each in part["settings"]] == [None]
+    text = admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
+    assert 'class="pgperf-table numbers heat"' in text
+    assert "chart-suite-" not in text
 
 
 def sentences(run: Run, words: dict[str, str]) -> list[str]:

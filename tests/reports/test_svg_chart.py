@@ -115,6 +115,16 @@ def test_bars_are_as_long_as_their_values() -> None:
     assert long == pytest.approx(2 * short, abs=0.2)
 
 
+def test_a_later_line_of_a_colour_is_fainter() -> None:
+    line = {"name": "a", "colour": "p50", "shape": 0, "values": [1.0, 2.0]}
+    chart = {
+        "kind": "lines", "label": "", "axis": "µs", "x": [1, 2], "x_axis": "clients",
+        "series": [line | {"tint": 0}, line | {"name": "b", "tint": 1}],
+    }  # fmt: skip
+    assert svg(chart, "").count('opacity="0.5"') == 1
+    assert [each.opacity for each in legend(chart)] == [1, 0.5]
+
+
 @given(charts().filter(lambda chart: chart["kind"] != "area"))
 def test_a_colour_is_said_once_for_all_its_marks_and_once_for_their_figures(chart: Chart) -> None:
     said = [

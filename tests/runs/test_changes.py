@@ -149,3 +149,20 @@ def test_the_environment_is_compared_with_that_of_the_run_before(
     assert second == {"since": runs[0].pk, "differences": [["server.jit", "on", "off"]]}
     assert third == {"since": runs[1].pk, "differences": [["machine.kernel", "6.18.0", "6.19.0"]]}
     assert fourth["differences"] == []
+
+
+def test_what_a_comparison_lists_is_marked_but_no_captured_statement() -> None:
+    def environment(at: int) -> dict[str, Any]:
+        return {
+            **factories.ENVIRONMENT,
+            "server_host": {"agent": "db1", "kernel": f"6.{at}", "agent_cpu_percent": at},
+            "setting_sources": {"work_mem": "user"} if at else {},
+            "captures": {"books": {"plans": {"SELECT": [f"Seq Scan (rows={at})"]}}},
+        }
+
+    runs = make_history(2, environment=environment)
+    record_all(runs)
+    changed = Run.objects.get(pk=runs[1].pk).environment_changes
+    assert changed["differences"] == [
+        ["server_host.kernel", "6.0", "6.1"], ["setting_sources.work_mem", "", "user"],
+    ]  # fmt: skip

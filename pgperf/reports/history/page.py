@@ -7,9 +7,10 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.analysis.definition_diff import Difference
 from pgperf.models import ChangePoint, Run
-from pgperf.reports.chart import Chart, of_times
+from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.fact_names import difference_cells
 from pgperf.reports.history import History
 from pgperf.reports.labels import colour
@@ -45,6 +46,15 @@ class ShownChange:
 
 def changes(history: History) -> list[ShownChange]:
     return [ShownChange(sentence(each), levels(each), each.run_id) for each in history.changes]
+
+
+def no_changes(history: History) -> str:
+    """What it means that there are none: too few runs to look for any, or no change."""
+    count, least = history.line.count, LEAST_BEFORE + LEAST_AFTER
+    if count < least:
+        text = _("There are too few runs to look for changes of level: %(count)d of %(least)d.")
+        return text % {"count": count, "least": least}
+    return _("No step has changed its level in these runs.")
 
 
 def step_title(step: Step) -> str:
@@ -188,10 +198,8 @@ class _Measure:
         found: float | None = getattr(point, self.name) if point else None
         return found
 
-    def ends(self, point: Point | None) -> list[float] | None:
-        if point is None or getattr(point, self.low) is None or getattr(point, self.high) is None:
-            return None
-        return [getattr(point, self.low), getattr(point, self.high)]
+    def interval(self, point: Point | None) -> list[float] | None:
+        return whisker(getattr(point, self.low), getattr(point, self.high)) if point else None
 
 
 _us = _Measure("us", "low_us", "high_us")
@@ -208,7 +216,7 @@ def _chart(history: History, step: Step, measure: _Measure, axis: str) -> Chart:
         "hollow": [history.is_disturbed(run.pk, step) for run in history.runs],
     }
     if len(points) <= MOST_INTERVALS:
-        series["intervals"] = [measure.ends(point) for point in points]
+        series["intervals"] = [measure.interval(point) for point in points]
     return {
         "kind": "history",
         "axis": axis,

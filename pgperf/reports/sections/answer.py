@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from pgperf.reports import answer, cpu_accounting, ladders, staircases, suite, throughput, verdicts
+from pgperf.reports import answer, cpu_accounting, ladders, staircases, step_latency, suite, throughput
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import load_title, measured
 from pgperf.reports.run_rows import RunRows
@@ -29,7 +29,7 @@ def part(rows: RunRows) -> Part:
 
 def _figures(rows: RunRows) -> Iterator[Figure]:
     if (steps := staircases.found(rows)) and (first := steps[0]):
-        yield Figure("steps", _("Requests per second of each step"), staircases.throughput(first))
+        yield _of_steps(first)
         if spent := cpu_accounting.spent_of(first.shown):
             yield Figure("spent", _("Time of one request by resource"), spent)
         return
@@ -41,11 +41,18 @@ def _figures(rows: RunRows) -> Iterator[Figure]:
         yield Figure("split", _("Time by layer"), ladders.time_split(shown, rows.ladders))
     elif known := [row for row in measured(rows.variants) if row.us_per_op is not None]:
         yield Figure("times", _("Time of one operation"), throughput.times(known))
-    last = verdicts.last_of_routes(rows.variants)
+    last = answer.judged(rows)
     if spent := cpu_accounting.spent_of(last):
         loads = {load_title(row.identity.connections, row.workers) for row in last}
         titles = [_("Time by resource"), *(sorted(loads) if rows.scaling else [])]
         yield Figure("spent", ", ".join(titles), spent)
+
+
+def _of_steps(first: staircases.Staircase) -> Figure:
+    """The throughput; at a rate, which all steps have in common, what a visitor waits."""
+    if percentiles := step_latency.percentiles(first):
+        return Figure("steps", _("Percentiles of the response time of each step"), percentiles)
+    return Figure("steps", _("Requests per second of each step"), staircases.throughput(first))
 
 
 def _of_suite(rows: RunRows) -> Iterator[Figure]:

@@ -12,4 +12,4 @@ def part(rows: RunRows) -> Part:
         "controls": controls if controls.rows else None,
         "notes": login_conditions.notes(rows),
     }
-    return part if any(part.values()) else {}
+    return part | {"one_fit": rows.has_one_fit} if any(part.values()) else {}

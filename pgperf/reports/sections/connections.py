@@ -9,11 +9,12 @@ def part(rows: RunRows) -> Part:
     shown = connections.reconnecting(rows.variants)
     if not shown:
         return {}
+    closed = connections.in_closed_loop(shown)
     return {
         "phases": connections.phases(shown),
         "percentiles": [chart for chart in connections.percentiles(shown) if chart["rows"]],
         "phase_table": connections.phase_table(shown),
-        "throughput": connections.throughput(shown, rows.published),
-        "throughput_table": connections.throughput_table(shown, rows.published),
-        "source": published.note(rows.publication) if rows.publication and rows.published else "",
+        "throughput": connections.throughput(closed, rows.published) if closed else None,
+        "throughput_table": connections.throughput_table(closed, rows.published),
+        "source": published.source(rows),
     }

@@ -33,7 +33,7 @@ def part(rows: RunRows) -> Part:
     groups = [
         (ladders.scale_title(own[0], rows.ladders), _rungs(own, rows.ladders)) for own in alike.values()
     ]
-    return {"groups": groups, "note": ladders.note()} if groups else {}
+    return {"groups": groups, "note": ladders.note(one_fit=rows.has_one_fit)} if groups else {}
 
 
 def _rungs(alike: Sequence[Ladder], among: Sequence[Ladder]) -> list[Rungs]:

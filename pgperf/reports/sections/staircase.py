@@ -27,5 +27,5 @@ def part(rows: RunRows) -> Part:
             for each in found
         ],
         "note": staircases.note() if any(step.own for each in found for step in each.steps) else "",
-        "source": published.note(rows.publication) if rows.publication else "",
+        "source": published.source(rows),
     }

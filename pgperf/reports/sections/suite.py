@@ -17,13 +17,13 @@ def part(rows: RunRows) -> Part:
             {
                 "title": suite.setting_title(each, settings),
                 "heat": suite.heat_map(each, settings),
-                "chart": suite.bars(each, settings),
+                "chart": None if each.like.is_open_loop else suite.bars(each, settings),
                 "numbers": suite.number_table(each, settings),
             }
             for each in settings
         ],
         "means": means if means.rows else None,
         "published": [table for table in tables if table.rows],
-        "source": published.note(rows.publication) if rows.publication else "",
+        "source": published.source(rows),
         "note": suite.note(settings),
     }

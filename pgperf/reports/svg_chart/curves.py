@@ -104,7 +104,8 @@ def _x_texts(frame: Frame) -> Iterator[str]:
 
 def _lines(frame: Frame) -> Iterator[str]:
     for series in frame.chart["series"]:
-        yield group(_curve(frame, series), style=elements.tinted(series["colour"]))
+        style, opacity = elements.tinted(series["colour"]), elements.faintness(series)
+        yield group(_curve(frame, series), style=style, opacity=opacity)
 
 
 def _curve(frame: Frame, series: Chart) -> Iterator[str]:

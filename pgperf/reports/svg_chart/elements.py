@@ -6,6 +6,7 @@ a thousand marks.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
@@ -53,6 +54,11 @@ def tinted(colour: Colour) -> str:
         return f"--tint:var(--pgperf-{colour},{_OTHER})" if _NAME.fullmatch(colour) else f"--tint:{_OTHER}"
     light, dark = (_hex(colour.get(scheme, "")) for scheme in ("light", "dark"))
     return f"--light:{light};--dark:{dark}"
+
+
+def faintness(series: Mapping[str, Any]) -> str | None:
+    """The opacity of a series: half of it for each `tint`, None for the first of its colour."""
+    return str(0.5 ** series["tint"]) if series.get("tint") else None
 
 
 def group(inside: Iterable[str], **attributes: object) -> SafeString:

@@ -9,7 +9,18 @@ from django.utils.safestring import SafeString
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.svg_chart import elements, scale, text_width
-from pgperf.reports.svg_chart.elements import SHAPES, Colour, Piece, bar, by_colour, group, lines, mark, words
+from pgperf.reports.svg_chart.elements import (
+    SHAPES,
+    Colour,
+    Piece,
+    bar,
+    by_colour,
+    faintness,
+    group,
+    lines,
+    mark,
+    words,
+)
 from pgperf.reports.svg_chart.scale import Scale
 
 WIDTH = 640
@@ -257,8 +268,8 @@ def _part(frame: Frame, series: Chart, row: int, top: float, height: float) -> s
     """The bar of a series in a row; "" where its value is unknown."""
     if (value := series["values"][row]) is None:
         return ""
-    faint = str(0.5 ** series["tint"]) if series.get("tint") else None
-    return bar(frame.scale.within(0), frame.scale.within(value), top, 0.9 * height, fill_opacity=faint)
+    width = frame.scale.within(0), frame.scale.within(value)
+    return bar(*width, top, 0.9 * height, fill_opacity=faintness(series))
 
 
 def _dots(frame: Frame) -> Iterator[str]:

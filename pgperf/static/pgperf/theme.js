@@ -47,9 +47,9 @@
     /* A series' colour, fainter for each earlier series that has it too. */
     pgperf.tinted = (series) => pgperf.faded(pgperf.colour(series.colour), 0.5 ** (series.tint || 0));
 
-    /* "#rrggbb" with an opacity from 0 to 1. */
+    /* "#rrggbb", or one that is faded already, with an opacity from 0 to 1. */
     pgperf.faded = function (hex, opacity) {
-        return hex + Math.round(opacity * 255).toString(16).padStart(2, "0");
+        return hex.slice(0, 7) + Math.round(opacity * 255).toString(16).padStart(2, "0");
     };
 
     /* Black or white, the one with more contrast on "#rrggbb". */

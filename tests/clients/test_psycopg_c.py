@@ -25,7 +25,8 @@ from tests.clients.driving import Driven, Subject
 from tests.impostor import Impostor
 from tests.security import test_clear_text as clear_text
 
-pytestmark = pytest.mark.registry
+#: In one process: the package is built once.
+pytestmark = [pytest.mark.registry, pytest.mark.xdist_group("psycopg_c")]
 
 CASES: tuple[Callable[..., None], ...] = (
     conformance.test_every_layer_sends_the_same_messages,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.installation.environments import Site, address, bare_environment, run
 
-pytestmark = pytest.mark.registry
+pytestmark = [pytest.mark.registry, pytest.mark.xdist_group("psycopg2_site")]
 
 SETTINGS = """
 import json, os

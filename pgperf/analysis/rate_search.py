@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from pgperf.analysis import knee
-from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.disturbances import POOR
+from pgperf.analysis.grade import Grade
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
@@ -215,7 +216,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 def _outcome(steps: Sequence[Step], capacity: float | None, grade: Grade) -> Outcome:
     if not steps or not capacity:
         return Outcome.UNKNOWN
-    if grade.word == GradeWord.POOR:
+    if (grade.others or 0.0) >= POOR:
         return Outcome.DISTURBED
     if not any(step.holds for step in steps):
         return Outcome.NONE_HOLDS

@@ -36,6 +36,17 @@ def ops_per_s(piece: SliceRecord) -> float:
     return piece.ops_per_s
 
 
+def of_variant(variant: Variant, measure: Measure) -> Measure:
+    """The measure of one slice of the variant. Its time between operations is that of one client; in
+    an open loop, whose clients also wait, it is the time per operation.
+    """
+    if measure is not us_between_operations:
+        return measure
+    if variant.is_open_loop:
+        return us_per_op
+    return lambda piece: variant.connections * us_between_operations(piece)
+
+
 @dataclass(frozen=True)
 class PairedDifference:
     """How far one variant is from another; `via` is the other's distance where both were measured
@@ -175,13 +186,8 @@ class Measurements:
         return self.sample([ours - theirs for ours, theirs in pairs])
 
     def _series(self, variant: Variant, measure: Measure) -> Series:
-        blocks = self._slices.get(variant, {})
-        if variant.is_open_loop and measure is us_between_operations:
-            measure = us_per_op
-        times = variant.connections if measure is us_between_operations else 1
-        return {
-            key: {piece.round: times * measure(piece) for piece in pieces} for key, pieces in blocks.items()
-        }
+        blocks, own = self._slices.get(variant, {}), of_variant(variant, measure)
+        return {key: {piece.round: own(piece) for piece in pieces} for key, pieces in blocks.items()}
 
     def _logs(self, variant: Variant, measure: Measure) -> dict[Block, np.ndarray]:
         if variant not in self._slices:

@@ -57,6 +57,11 @@ class PairedDifference:
     via: Sample | None = None
     centre: float | None = None
 
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> Self:
+        """Of one sample, or of one and that of the third variant."""
+        return cls(samples[0], samples[1] if len(samples) > 1 else None)
+
     def at(self, confidence: float) -> Estimate:
         own = self._own(confidence)
         return own if self.centre is None else own.moved_to(self.centre)
@@ -143,19 +148,24 @@ class Measurements:
             self._cache[key] = self._paired(*key)
         return self._cache[key]
 
-    def log_ratios(self, variant: Variant, baseline: Variant) -> dict[int, np.ndarray]:
-        """Block -> the log ratios of the rounds that both shared; other blocks are absent."""
-        pairs = self._by_block(variant, baseline, self.time)
-        return {block: log_ratios(ours, theirs) for block, (ours, theirs) in pairs}
+    def log_ratios(self, variant: Variant, baseline: Variant) -> list[dict[int, np.ndarray]]:
+        """Block -> the log ratios of the rounds that both shared; other blocks are absent. Where they
+        shared none: those of each over the third variant that `paired` compares them by, or nothing.
+        """
+        return [
+            {block: log_ratios(*pairs) for (_cohort, block), pairs in each.items()}
+            for each in self._shared(variant, baseline, self.time)
+        ]
 
     def _paired(self, variant: Variant, baseline: Variant, measure: Measure) -> PairedComparison | None:
         shared = self._shared(variant, baseline, measure)
         if not shared:
             return None
-        logs, deltas = ([*map(make, shared)] for make in (self._log_sample, self._delta_sample))
-        return PairedComparison(_difference(logs), _difference(deltas))
+        pairs = [[*each.values()] for each in shared]
+        logs, deltas = ([*map(make, pairs)] for make in (self._log_sample, self._delta_sample))
+        return PairedComparison(PairedDifference.of(logs), PairedDifference.of(deltas))
 
-    def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:
+    def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[dict[Block, Pairs]]:
         """The pairs of both; where they have none, those of each with the first third variant that
         has with both.
         """
@@ -168,16 +178,15 @@ class Measurements:
                 return both
         return []
 
-    def _pairs(self, variant: Variant, baseline: Variant, measure: Measure) -> list[Pairs]:
+    def _pairs(self, variant: Variant, baseline: Variant, measure: Measure) -> dict[Block, Pairs]:
         """The values of both, block by block, for the rounds that have both."""
-        return [pairs for _block, pairs in self._by_block(variant, baseline, measure)]
-
-    def _by_block(self, variant: Variant, baseline: Variant, measure: Measure) -> Iterator[tuple[int, Pairs]]:
         ours, theirs = self._series(variant, measure), self._series(baseline, measure)
+        found: dict[Block, Pairs] = {}
         for key in [key for key in ours if key in theirs]:
             rounds = [round_ for round_ in ours[key] if round_ in theirs[key]]
             if rounds:
-                yield key[1], (_take(ours[key], rounds), _take(theirs[key], rounds))
+                found[key] = _take(ours[key], rounds), _take(theirs[key], rounds)
+        return found
 
     def _log_sample(self, pairs: Sequence[Pairs]) -> Sample:
         return self.sample([log_ratios(ours, theirs) for ours, theirs in pairs])
@@ -194,11 +203,6 @@ class Measurements:
             raise KeyError(variant)
         series = self._series(variant, measure)
         return {key: np.log([*values.values()]) for key, values in series.items()}
-
-
-def _difference(samples: Sequence[Sample]) -> PairedDifference:
-    """Of one sample, or of one and that of the third variant."""
-    return PairedDifference(samples[0], samples[1] if len(samples) > 1 else None)
 
 
 def _take(values: dict[int, float], rounds: list[int]) -> np.ndarray:

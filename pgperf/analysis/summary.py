@@ -95,7 +95,7 @@ def summarise(
             for group in same_but_layer(originals)
             for ladder in ladders(time, group, django_driver)
         ],
-        "geometric_means": [mean.to_json() for mean in geometric_means(definition, time, originals)],
+        "geometric_means": [mean.to_json() for mean in geometric_means(definition, time, sound)],
         "levels": [level.to_json() for level in levels(time, sound, bases(sound))],
         "effects": effects(throughput, definition, sound),
         "scaling": [curve.to_json() for curve in scaling.curves(throughput, own)],

@@ -70,6 +70,11 @@ class VariantSummary:
         return self.clients * self.workers
 
     @property
+    def has_outcome(self) -> bool:
+        """May it be compared? Not where too many of its requests failed."""
+        return self.http is None or self.http.has_outcome
+
+    @property
     def process_busy(self) -> float | None:
         """The share of the time that one worker of each client process was at work on its CPU. Where
         the workers share one thread for all of an operation: that it was taken, at least.

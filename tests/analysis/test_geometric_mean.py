@@ -149,6 +149,18 @@ def test_only_two_workloads_are_compared_with_each_other(count: int, compared: b
     assert len(found["geometric_means"]) == (0 if compared else 2)
 
 
+def test_a_workload_in_which_requests_failed_counts_for_no_layer() -> None:
+    variants = suite()
+    works = tuple(WorkloadDefinition(name, "") for name in WORKS)
+    requests = {"requests": 1000, "errors": {"status 502": 9}, "lengths": [10]}
+    found = [
+        replace(each, http=requests) if each.variant == variants[1] else each
+        for each in blocks(variants, 6, 5, exact)
+    ]
+    summary = summarise(replace(definition(), workloads=works), variants, found, "psycopg")
+    assert [mean["workloads"] for mean in summary["geometric_means"]] == [["many", "wide"]] * 2
+
+
 @given(st.lists(st.floats(-0.2, 0.2), min_size=6, max_size=6), st.permutations(WORKS))
 def test_it_scatters_with_the_blocks_and_not_with_the_order_of_workloads(
     noise: list[float], order: list[str]

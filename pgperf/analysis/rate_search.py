@@ -15,7 +15,7 @@ from pgperf.analysis.grade import Grade
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
-#: Steps that differ less in the logarithm of their shares are drawn as one.
+#: Steps are one point where the logarithms of their shares round to the same multiple of it.
 _ALIKE = 0.05
 #: Blocks by their cohort and number.
 _Blocks = Mapping[tuple[int, int], VariantBlock]
@@ -115,8 +115,8 @@ class RateSearch:
     steps: tuple[Step, ...] = ()
 
     def points(self) -> list[Point]:
-        """The latency over the rate: steps that differ by less than a twentieth are one point. None
-        where the capacity is not known.
+        """The latency over the rate, the lowest first: steps of about the same share are one point. No
+        points where the capacity is not known.
         """
         alike: dict[int, list[Step]] = {}
         for step in self.steps if self.capacity else ():

@@ -109,6 +109,7 @@ class Measurements:
         self.widening = widening
         self._slices: dict[Variant, dict[tuple[int, int], tuple[SliceRecord, ...]]] = {}
         self._cache: dict[tuple[Variant, Variant, Measure], PairedComparison | None] = {}
+        self._known_series: dict[tuple[Variant, Measure], Series] = {}
         for block in blocks:
             usable = tuple(filter(_usable, block.slices))
             if usable:
@@ -195,8 +196,13 @@ class Measurements:
         return self.sample([ours - theirs for ours, theirs in pairs])
 
     def _series(self, variant: Variant, measure: Measure) -> Series:
-        blocks, own = self._slices.get(variant, {}), of_variant(variant, measure)
-        return {key: {piece.round: own(piece) for piece in pieces} for key, pieces in blocks.items()}
+        key = variant, measure
+        if key not in self._known_series:
+            blocks, own = self._slices.get(variant, {}), of_variant(variant, measure)
+            self._known_series[key] = {
+                at: {piece.round: own(piece) for piece in pieces} for at, pieces in blocks.items()
+            }
+        return self._known_series[key]
 
     def _logs(self, variant: Variant, measure: Measure) -> dict[Block, np.ndarray]:
         if variant not in self._slices:

@@ -13,6 +13,7 @@ from django.db import router
 from pgperf import signals
 from pgperf.analysis.change_points import LEAST_AFTER, WINDOW, find, least_change
 from pgperf.analysis.definition_diff import differences, setting_differences
+from pgperf.core import limits
 from pgperf.models import ChangePoint, Run
 from pgperf.runs.step_series import Point, Series, Step, comparable, series_of, steps_of
 
@@ -68,7 +69,8 @@ def _new(run: Run, step: Step, series: Series) -> list[ChangePoint]:
     """The changes in what is one level so far, stored."""
     points = list(series.values())
     least = least_change(_typical_time(points))
-    places = find([point.us for point in points], [point.half_width_us for point in points], least)
+    half_widths = [point.half_width_us for point in points]
+    places = find([point.us for point in points], half_widths, least, _most_blocks(run))
     ends = [0, *(place.at for place in places), len(points)]
     made = []
     for begin, place, end in zip(ends, places, ends[2:], strict=False):
@@ -84,6 +86,17 @@ def _new(run: Run, step: Step, series: Series) -> list[ChangePoint]:
         )
         made += [row] if is_new else []
     return made
+
+
+def _most_blocks(run: Run) -> int:
+    """The values that an interval of one of these runs is made of, at most: its blocks, or the rounds
+    of a single one.
+    """
+    asked = run.definition
+    if asked.get("budget_s"):
+        return limits.BLOCKS.high
+    blocks = int(asked.get("blocks", limits.BLOCKS.high))
+    return blocks if blocks > 1 else int(asked.get("rounds", limits.ROUNDS.high))
 
 
 def _typical_time(points: Sequence[Point]) -> float:

@@ -75,6 +75,14 @@ def test_noise_smaller_than_the_runs_own_intervals_is_not_believed() -> None:
     assert find(moved, [None] * len(moved)) != []
 
 
+def test_intervals_of_few_blocks_are_many_standard_errors_wide() -> None:
+    """Of three blocks 4.3 of them: the same intervals of many blocks leave this step in doubt."""
+    moved = [100.0 + 0.3 * (at % 3) for at in range(20)] + [102.0 + 0.3 * (at % 3) for at in range(8)]
+    half_widths = [3.0] * len(moved)
+    assert [change.at for change in find(moved, half_widths, blocks=3)] == [20]
+    assert find(moved, half_widths) == []
+
+
 def test_a_change_below_the_margin_does_not_count() -> None:
     values = [100.0 + 0.01 * (at % 3) for at in range(60)] + [100.5 + 0.01 * (at % 3) for at in range(30)]
     assert places(values) == [60]

@@ -191,9 +191,13 @@ def _own_error(half_widths: Sequence[float | None], blocks: int) -> float:
 
 
 def _change_point(series: np.ndarray, at: int, error: float, offset: int) -> ChangePoint:
-    """`series`: the two levels beside the place."""
+    """`series`: the two levels beside the place.
+
+    The interval is that of the step around the medians, which is known better than their difference.
+    """
     before, after = float(np.median(series[:at])), float(np.median(series[at:]))
-    values = _clipped(series)
-    step = _Regression.of(values, _correlation(values, at)).at(at, error)
-    reach = student_t.quantile(CONFIDENCE, len(series) - 3) * step.error
-    return ChangePoint(offset + at, before, after, after - before - reach, after - before + reach)
+    rest = _clipped(series - np.repeat((before, after), (at, len(series) - at)))
+    step = _Regression.of(rest, _correlation(rest, at)).at(at, error)
+    apart, reach = after - before, student_t.quantile(CONFIDENCE, len(series) - 3) * step.error
+    low, high = apart + step.size - reach, apart + step.size + reach
+    return ChangePoint(offset + at, before, after, min(low, apart), max(high, apart))

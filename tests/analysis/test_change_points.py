@@ -37,6 +37,19 @@ def test_a_step_is_found_at_its_place(size: float, correlation: float) -> None:
     assert change.low < change.after - change.before < change.high
 
 
+@pytest.mark.parametrize(
+    ("correlation", "size", "runs"), [(0.0, 40.0, 100), (0.5, 40.0, 100), (0.5, 10.0, 50)]
+)
+def test_intervals_contain_the_step(correlation: float, size: float, runs: int) -> None:
+    """Also of waves, and of a new level that is far from the median of all runs."""
+    covered = []
+    for seed in range(300):
+        values = noise(50 + runs, seed, correlation)
+        values[50:] += size
+        covered += [change.low <= size <= change.high for change in find(list(values))[:1]]
+    assert 0.93 <= np.mean(covered) <= 0.99
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_stable_series_has_none(seed: int) -> None:
     assert places(noise(100, seed)) == []

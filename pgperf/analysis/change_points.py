@@ -22,6 +22,7 @@ import numpy as np
 
 from pgperf.analysis import student_t
 from pgperf.analysis.outcome import CONFIDENCE, MARGIN
+from pgperf.core.limits import BLOCKS
 
 #: Runs that are looked at, the latest ones.
 WINDOW = 200
@@ -35,7 +36,6 @@ FARTHEST = 3.5
 #: runs tell little, so the noise counts as correlated until many runs show that it is not.
 CORRELATIONS = {0.1: 0.015, 0.3: 0.05, 0.5: 0.8, 0.7: 0.135}
 _MAD_TO_SD = 1.4826
-_HALF_WIDTHS_TO_SD = 1.96
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,20 @@ class ChangePoint:
 
 
 def find(
-    values: Sequence[float], half_widths: Sequence[float | None] = (), least: float = 0.0
+    values: Sequence[float],
+    half_widths: Sequence[float | None] = (),
+    least: float = 0.0,
+    blocks: int = BLOCKS.high,
 ) -> list[ChangePoint]:
     """The changes in the latest WINDOW values, in order.
 
-    `half_widths` are those of the values' own 95 % intervals, None where unknown: the noise is at
-    least as large. A change smaller than `least` does not count. Places count from the first value
-    that is given.
+    `half_widths` are those of the values' own 95 % intervals, each of at most so many `blocks`, None
+    where unknown: the noise is at least as large. A change smaller than `least` does not count. Places
+    count from the first value that is given.
     """
     skipped = max(0, len(values) - WINDOW)
     series = np.asarray(values[skipped:], dtype=float)
-    error = _own_error(half_widths[skipped:])
+    error = _own_error(half_widths[skipped:], blocks)
     places = sorted(_split(series, error, least, skipped))
     ends = [skipped, *places, len(values)]
     return [
@@ -181,16 +184,20 @@ def _estimated_correlation(values: np.ndarray, at: int) -> float:
     return (plain + 2 / n) / (1 - 4 / n)
 
 
-def _own_error(half_widths: Sequence[float | None]) -> float:
+def _own_error(half_widths: Sequence[float | None], blocks: int) -> float:
     """The standard error that the runs themselves give, at the median; 0 where none is known."""
     known = [width for width in half_widths if width is not None]
-    return float(np.median(known)) / _HALF_WIDTHS_TO_SD if known else 0.0
+    return float(np.median(known)) / student_t.quantile(CONFIDENCE, max(1, blocks - 1)) if known else 0.0
 
 
 def _change_point(series: np.ndarray, at: int, error: float, offset: int) -> ChangePoint:
-    """`series`: the two levels beside the place."""
+    """`series`: the two levels beside the place.
+
+    The interval is that of the step around the medians, which is known better than their difference.
+    """
     before, after = float(np.median(series[:at])), float(np.median(series[at:]))
-    values = _clipped(series)
-    step = _Regression.of(values, _correlation(values, at)).at(at, error)
-    reach = student_t.quantile(CONFIDENCE, len(series) - 3) * step.error
-    return ChangePoint(offset + at, before, after, after - before - reach, after - before + reach)
+    rest = _clipped(series - np.repeat((before, after), (at, len(series) - at)))
+    step = _Regression.of(rest, _correlation(rest, at)).at(at, error)
+    apart, reach = after - before, student_t.quantile(CONFIDENCE, len(series) - 3) * step.error
+    low, high = apart + step.size - reach, apart + step.size + reach
+    return ChangePoint(offset + at, before, after, min(low, apart), max(high, apart))

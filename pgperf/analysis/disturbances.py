@@ -64,7 +64,8 @@ def disturbances(
     """
     if not time.response:
         return ()
-    found = [each for host in hosts for each in _of_host(host, time, time.response, waits, top)]
+    queued = {role: _queued(role, time, throttled) for role in ROLES}
+    found = [each for host in hosts for each in _of_host(host, time.response, queued, waits, top)]
     if len(load_hosts) > 1:
         found = [each for each in found if (each.source, each.where) != (Source.STEAL, "host")]
         found += _stolen(load_hosts, time.response)
@@ -85,18 +86,23 @@ def grade(hosts: Iterable[HostRoles], time: TimeBreakdown, found: tuple[Disturba
 
 
 def _queued(role: str, time: TimeBreakdown, throttled: Known) -> float:
+    """The time in the run queue without that for which a quota stopped the role, µs."""
     return max(0.0, (time.queue[role] or 0.0) - (throttled.get(role) or 0.0))
 
 
 def _of_host(
-    host: HostRoles, time: TimeBreakdown, response: float, waits: Mapping[str, float], top: Top | None
+    host: HostRoles,
+    response: float,
+    queued: Mapping[str, float],
+    waits: Mapping[str, float],
+    top: Top | None,
 ) -> Iterator[Disturbance]:
     if host.steal and host.cpus and host.roles:
         us = min(1.0, host.steal * host.cpus) * response
         yield Disturbance(Source.STEAL, host.title, us, host.steal)
     waited = sum(waits[role] for role in host.roles)
     if waited:
-        share = min(1.0, sum(time.queue[role] or 0.0 for role in host.roles) / response)
+        share = min(1.0, sum(queued[role] for role in host.roles) / response)
         yield Disturbance(Source.RUN_QUEUE, host.title, waited, share, host.other_cpus, _programs(host, top))
 
 

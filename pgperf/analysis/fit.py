@@ -98,10 +98,10 @@ def _links(differences: Mapping[Pair, PairedDifference]) -> list[_Link]:
     estimates = {pair: each.at(CONFIDENCE) for pair, each in differences.items()}
     reaches = {pair: each.half_width() for pair, each in estimates.items()}
     of_blocks = {pair: reach for pair, reach in reaches.items() if differences[pair].kind == BLOCKS}
-    trusted = of_blocks or reaches
-    widest = max((reach for reach in trusted.values() if reach), default=1.0)
+    known = {pair: reach for pair, reach in (of_blocks or reaches).items() if reach is not None}
+    widest = max(known.values(), default=1.0)
     return [
-        _Link(*pair, each.centre, max(trusted.get(pair) or widest, _NARROWEST) ** -2)
+        _Link(*pair, each.centre, max(known.get(pair, widest), _NARROWEST) ** -2)
         for pair, each in estimates.items()
     ]
 

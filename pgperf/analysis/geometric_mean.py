@@ -5,15 +5,16 @@ Only workloads that every layer has take part, so that all layers are judged by 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
 
-from pgperf.analysis.fit import Fit
+from pgperf.analysis.fit import Fit, Pair
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.analysis.paired_comparisons import Measurements, PairedDifference
 from pgperf.analysis.paired_statistics import hodges_lehmann
-from pgperf.analysis.samples import Sample, interval
+from pgperf.analysis.samples import BLOCKS, Sample
 from pgperf.analysis.variant_comparisons import base_of, same_but_layer
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import Definition, Variant
@@ -86,35 +87,48 @@ def _means(fit: Fit, rows: Sequence[Row]) -> Iterator[GeometricMean]:
     base = base_of(list(whole[0].values())).layer
     for layer in layers:
         pairs = [(row[layer], row[base]) for row in whole]
-        sample = _sample(fit.measurements, pairs) if layer != base else None
-        if sample:
-            yield _mean(fit, pairs, sample)
+        found = _difference(fit.measurements, pairs) if layer != base else None
+        if found:
+            yield _mean(fit, pairs, found)
 
 
-def _sample(measurements: Measurements, pairs: Sequence[tuple[Variant, Variant]]) -> Sample | None:
-    """The mean log ratio of the pairs in each block that has all of them; of one block, in each
-    round.
+def _difference(measurements: Measurements, pairs: Sequence[Pair]) -> PairedDifference | None:
+    """The mean log ratio of the pairs. Of a pair that shared no round, the log ratios over a third
+    variant count: the first one's in the sample, and the base's in `via`.
     """
     ratios = [measurements.log_ratios(*pair) for pair in pairs]
+    if not all(ratios):
+        return None
+    sides = [[each for each in side if each] for side in zip_longest(*ratios)]
+    samples = [sample for side in sides if (sample := _sample(measurements, side, len(ratios)))]
+    return PairedDifference.of(samples) if len(samples) == len(sides) else None
+
+
+def _sample(
+    measurements: Measurements, ratios: Sequence[Mapping[int, np.ndarray]], count: int
+) -> Sample | None:
+    """The sum of the log ratios, over `count`, in each block that has all of them; of one block, in
+    each round.
+    """
     shared = [block for block in ratios[0] if all(block in each for each in ratios)]
     if not shared:
         return None
     if len(shared) == 1:
-        return _of_rounds(measurements, [each[shared[0]] for each in ratios])
-    means = [float(np.mean([hodges_lehmann(each[block]) for each in ratios])) for block in shared]
+        return _of_rounds(measurements, [each[shared[0]] for each in ratios], count)
+    means = [sum(hodges_lehmann(each[block]) for each in ratios) / count for block in shared]
     return replace(measurements.sample([np.array([mean]) for mean in means]), observations=len(means))
 
 
-def _of_rounds(measurements: Measurements, ratios: Sequence[np.ndarray]) -> Sample:
+def _of_rounds(measurements: Measurements, ratios: Sequence[np.ndarray], count: int) -> Sample:
     """The rounds that every workload has; each has them from its first on."""
-    count = min(map(len, ratios))
-    return measurements.sample([np.mean([each[:count] for each in ratios], axis=0)])
+    rounds = min(map(len, ratios))
+    return measurements.sample([np.sum([each[:rounds] for each in ratios], axis=0) / count])
 
 
-def _mean(fit: Fit, pairs: Sequence[tuple[Variant, Variant]], sample: Sample) -> GeometricMean:
+def _mean(fit: Fit, pairs: Sequence[Pair], difference: PairedDifference) -> GeometricMean:
     variant, base = pairs[0]
     centre = float(np.mean([fit.logs[own] - fit.logs[other] for own, other in pairs]))
-    found = interval(sample, CONFIDENCE).moved_to(centre).exp()
+    found = difference.moved_to(centre).at(CONFIDENCE).exp()
     return GeometricMean(
         layer=variant.layer,
         base=base.layer,
@@ -127,8 +141,8 @@ def _mean(fit: Fit, pairs: Sequence[tuple[Variant, Variant]], sample: Sample) ->
         ratio=found.centre,
         low=found.low,
         high=found.high,
-        blocks=sample.observations if sample.kind == "blocks" else 1,
-        sample=sample.kind,
+        blocks=difference.pairs if difference.kind == BLOCKS else 1,
+        sample=difference.kind,
         environment=variant.environment,
         rate=variant.rate,
         hosts=variant.hosts,

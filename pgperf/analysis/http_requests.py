@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from pgperf.core.records import Variant, VariantBlock
+from pgperf.core.records import Variant, VariantBlock, by_variant
 
 MOST_FAILED = 0.001
 
@@ -68,10 +68,7 @@ def counting(blocks: Iterable[VariantBlock]) -> list[VariantBlock]:
 
 def without_outcome(blocks: Iterable[VariantBlock]) -> set[Variant]:
     """The variants of which too many requests failed."""
-    own: dict[Variant, list[VariantBlock]] = {}
-    for block in blocks:
-        own.setdefault(block.variant, []).append(block)
-    found = {variant: http_requests(each) for variant, each in own.items()}
+    found = {variant: http_requests(own) for variant, own in by_variant(blocks).items()}
     return {variant for variant, requests in found.items() if requests and not requests.has_outcome}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from pgperf.analysis import cpu_accounting, cpu_per_operation
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import Measure, us_between_operations, us_per_op
+from pgperf.analysis.paired_comparisons import Measure, of_variant, us_per_op
 from pgperf.analysis.paired_statistics import hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, interval
 from pgperf.analysis.time_breakdown import TimeBreakdown
@@ -56,8 +56,8 @@ def _most(us: float, high: float | None) -> float | None:
 
 def _alone(variant: VariantSummary, block: VariantBlock, measure: Measure) -> VariantSummary:
     """The variant with the times of one block."""
-    factor = variant.connections if measure is us_between_operations else 1
-    times = factor * np.array([measure(piece) for piece in block.slices if piece.ops])
+    own = of_variant(block.variant, measure)
+    times = np.array([own(piece) for piece in block.slices if piece.ops])
     rates = np.array([piece.ops_per_s for piece in block.slices if piece.ops])
     return replace(
         variant,

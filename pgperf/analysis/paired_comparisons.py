@@ -36,6 +36,17 @@ def ops_per_s(piece: SliceRecord) -> float:
     return piece.ops_per_s
 
 
+def of_variant(variant: Variant, measure: Measure) -> Measure:
+    """The measure of one slice of the variant. Its time between operations is that of one client; in
+    an open loop, whose clients also wait, it is the time per operation.
+    """
+    if measure is not us_between_operations:
+        return measure
+    if variant.is_open_loop:
+        return us_per_op
+    return lambda piece: variant.connections * us_between_operations(piece)
+
+
 @dataclass(frozen=True)
 class PairedDifference:
     """How far one variant is from another; `via` is the other's distance where both were measured
@@ -45,6 +56,11 @@ class PairedDifference:
     direct: Sample
     via: Sample | None = None
     centre: float | None = None
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> Self:
+        """Of one sample, or of one and that of the third variant."""
+        return cls(samples[0], samples[1] if len(samples) > 1 else None)
 
     def at(self, confidence: float) -> Estimate:
         own = self._own(confidence)
@@ -93,6 +109,7 @@ class Measurements:
         self.widening = widening
         self._slices: dict[Variant, dict[tuple[int, int], tuple[SliceRecord, ...]]] = {}
         self._cache: dict[tuple[Variant, Variant, Measure], PairedComparison | None] = {}
+        self._known_series: dict[tuple[Variant, Measure], Series] = {}
         for block in blocks:
             usable = tuple(filter(_usable, block.slices))
             if usable:
@@ -132,19 +149,24 @@ class Measurements:
             self._cache[key] = self._paired(*key)
         return self._cache[key]
 
-    def log_ratios(self, variant: Variant, baseline: Variant) -> dict[int, np.ndarray]:
-        """Block -> the log ratios of the rounds that both shared; other blocks are absent."""
-        pairs = self._by_block(variant, baseline, self.time)
-        return {block: log_ratios(ours, theirs) for block, (ours, theirs) in pairs}
+    def log_ratios(self, variant: Variant, baseline: Variant) -> list[dict[int, np.ndarray]]:
+        """Block -> the log ratios of the rounds that both shared; other blocks are absent. Where they
+        shared none: those of each over the third variant that `paired` compares them by, or nothing.
+        """
+        return [
+            {block: log_ratios(*pairs) for (_cohort, block), pairs in each.items()}
+            for each in self._shared(variant, baseline, self.time)
+        ]
 
     def _paired(self, variant: Variant, baseline: Variant, measure: Measure) -> PairedComparison | None:
         shared = self._shared(variant, baseline, measure)
         if not shared:
             return None
-        logs, deltas = ([*map(make, shared)] for make in (self._log_sample, self._delta_sample))
-        return PairedComparison(_difference(logs), _difference(deltas))
+        pairs = [[*each.values()] for each in shared]
+        logs, deltas = ([*map(make, pairs)] for make in (self._log_sample, self._delta_sample))
+        return PairedComparison(PairedDifference.of(logs), PairedDifference.of(deltas))
 
-    def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:
+    def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[dict[Block, Pairs]]:
         """The pairs of both; where they have none, those of each with the first third variant that
         has with both.
         """
@@ -157,16 +179,15 @@ class Measurements:
                 return both
         return []
 
-    def _pairs(self, variant: Variant, baseline: Variant, measure: Measure) -> list[Pairs]:
+    def _pairs(self, variant: Variant, baseline: Variant, measure: Measure) -> dict[Block, Pairs]:
         """The values of both, block by block, for the rounds that have both."""
-        return [pairs for _block, pairs in self._by_block(variant, baseline, measure)]
-
-    def _by_block(self, variant: Variant, baseline: Variant, measure: Measure) -> Iterator[tuple[int, Pairs]]:
         ours, theirs = self._series(variant, measure), self._series(baseline, measure)
+        found: dict[Block, Pairs] = {}
         for key in [key for key in ours if key in theirs]:
             rounds = [round_ for round_ in ours[key] if round_ in theirs[key]]
             if rounds:
-                yield key[1], (_take(ours[key], rounds), _take(theirs[key], rounds))
+                found[key] = _take(ours[key], rounds), _take(theirs[key], rounds)
+        return found
 
     def _log_sample(self, pairs: Sequence[Pairs]) -> Sample:
         return self.sample([log_ratios(ours, theirs) for ours, theirs in pairs])
@@ -175,24 +196,19 @@ class Measurements:
         return self.sample([ours - theirs for ours, theirs in pairs])
 
     def _series(self, variant: Variant, measure: Measure) -> Series:
-        blocks = self._slices.get(variant, {})
-        if variant.is_open_loop and measure is us_between_operations:
-            measure = us_per_op
-        times = variant.connections if measure is us_between_operations else 1
-        return {
-            key: {piece.round: times * measure(piece) for piece in pieces} for key, pieces in blocks.items()
-        }
+        key = variant, measure
+        if key not in self._known_series:
+            blocks, own = self._slices.get(variant, {}), of_variant(variant, measure)
+            self._known_series[key] = {
+                at: {piece.round: own(piece) for piece in pieces} for at, pieces in blocks.items()
+            }
+        return self._known_series[key]
 
     def _logs(self, variant: Variant, measure: Measure) -> dict[Block, np.ndarray]:
         if variant not in self._slices:
             raise KeyError(variant)
         series = self._series(variant, measure)
         return {key: np.log([*values.values()]) for key, values in series.items()}
-
-
-def _difference(samples: Sequence[Sample]) -> PairedDifference:
-    """Of one sample, or of one and that of the third variant."""
-    return PairedDifference(samples[0], samples[1] if len(samples) > 1 else None)
 
 
 def _take(values: dict[int, float], rounds: list[int]) -> np.ndarray:

@@ -61,8 +61,15 @@ def log_ratios(variant: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 def walsh_averages(values: np.ndarray) -> np.ndarray:
     """The averages of every two values and of each with itself, n(n+1)/2 of them, in no order."""
-    first, second = np.triu_indices(len(values))
+    first, second = _every_two(len(values))
     return (values[first] + values[second]) / 2
+
+
+@lru_cache(maxsize=64)
+def _every_two(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places of every two of n values, and of each with itself. To be read only."""
+    first, second = np.triu_indices(n)
+    return first, second
 
 
 def hodges_lehmann(values: np.ndarray) -> float:

@@ -12,15 +12,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from pgperf.analysis.samples import BLOCKS, Sample, interval
+from pgperf.analysis.samples import BLOCKS, SPREAD_OF_CENTRE, Sample, interval
 
 #: The standard deviation of the log ratio of two programs over their processes: a process is faster
 #: or slower than another of its program by up to one or two percent for as long as it lives.
 PROCESSES = 0.01
 #: Fewer slices tell nothing of their scatter.
 LEAST_SLICES = 12
-#: For normal values the Hodges-Lehmann centre varies by pi/3 of what their mean does.
-_SPREAD_OF_CENTRE = math.sqrt(math.pi / 3)
 #: The standard deviation of normal values over their mean absolute value.
 _OF_MEAN_SIZE = math.sqrt(math.pi / 2)
 
@@ -43,7 +41,7 @@ def block_scatter(pair: float, rounds: int) -> float:
     """The standard deviation of a block's centre, of the log ratio of two variants in `rounds`
     rounds.
     """
-    return math.hypot(pair * _SPREAD_OF_CENTRE / math.sqrt(rounds), PROCESSES)
+    return math.hypot(pair * SPREAD_OF_CENTRE / math.sqrt(rounds), PROCESSES)
 
 
 def half_width(scatter: float, blocks: int, comparisons: int, widening: float = 1.0) -> float:

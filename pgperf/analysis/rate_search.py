@@ -10,11 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from pgperf.analysis import knee
-from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.disturbances import POOR
+from pgperf.analysis.grade import Grade
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
-#: Steps that differ less in the logarithm of their shares are drawn as one.
+#: Steps are one point where the logarithms of their shares round to the same multiple of it.
 _ALIKE = 0.05
 #: Blocks by their cohort and number.
 _Blocks = Mapping[tuple[int, int], VariantBlock]
@@ -114,8 +115,8 @@ class RateSearch:
     steps: tuple[Step, ...] = ()
 
     def points(self) -> list[Point]:
-        """The latency over the rate: steps that differ by less than a twentieth are one point. None
-        where the capacity is not known.
+        """The latency over the rate, the lowest first: steps of about the same share are one point. No
+        points where the capacity is not known.
         """
         alike: dict[int, list[Step]] = {}
         for step in self.steps if self.capacity else ():
@@ -215,7 +216,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 def _outcome(steps: Sequence[Step], capacity: float | None, grade: Grade) -> Outcome:
     if not steps or not capacity:
         return Outcome.UNKNOWN
-    if grade.word == GradeWord.POOR:
+    if (grade.others or 0.0) >= POOR:
         return Outcome.DISTURBED
     if not any(step.holds for step in steps):
         return Outcome.NONE_HOLDS

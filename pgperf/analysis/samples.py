@@ -24,7 +24,7 @@ from pgperf.analysis.paired_statistics import (
 
 ROUNDS, BLOCKS = "rounds", "blocks"
 #: For normal values the Hodges-Lehmann centre varies by pi/3 of what their mean does.
-_SPREAD_OF_CENTRE = math.sqrt(math.pi / 3)
+SPREAD_OF_CENTRE = math.sqrt(math.pi / 3)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
 
 def standard_error(values: np.ndarray) -> float:
     """How far the Hodges-Lehmann centre of two or more normal values typically is from the truth."""
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values)) * _SPREAD_OF_CENTRE
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values)) * SPREAD_OF_CENTRE
 
 
 def _student_interval(values: np.ndarray, confidence: float) -> Estimate:

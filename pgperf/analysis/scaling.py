@@ -12,6 +12,8 @@ from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import Variant
 
 Summaries = Mapping[Variant, VariantSummary]
+_Interval = tuple[float | None, float | None, float | None]
+_UNKNOWN: _Interval = None, None, None
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Point:
 
     `efficiency` is throughput per client over that of the fewest clients: 1 where every client adds
     as much as the first, 1/n where n do no more than one. Its interval is made of slices of the
-    same rounds. None: unknown.
+    same rounds. None: unknown, or an open loop.
     """
 
     clients: int
@@ -89,37 +91,41 @@ def _series(variants: Iterable[Variant]) -> list[list[Variant]]:
 
 def _curve(throughput: Fit, series: Sequence[Variant], summaries: Summaries) -> Curve:
     first = series[0]
-    points = (_point(throughput, variant, first, summaries[variant]) for variant in series)
+    points = (_point(throughput, variant, first, summaries) for variant in series)
     return Curve(
         first.workload, first.layer, first.mode, first.route, tuple(points), first.connect, first.workers,
         first.environment, first.rate, first.hosts,
     )  # fmt: skip
 
 
-def _point(throughput: Fit, variant: Variant, first: Variant, summary: VariantSummary) -> Point:
-    found = throughput.level(variant)
-    efficiency, low, high = _efficiency(throughput, variant, first)
+def _point(throughput: Fit, variant: Variant, first: Variant, summaries: Summaries) -> Point:
+    found, latency_us = throughput.level(variant), summaries[variant].latency_us
+    is_known = _has_efficiency(variant, first, summaries)
+    efficiency, low, high = _efficiency(throughput, variant, first) if is_known else _UNKNOWN
     return Point(
         clients=variant.connections,
         ops_per_s=found.centre,
         low=found.low,
         high=found.high,
-        p50_us=summary.latency_us["p50"],
-        p99_us=summary.latency_us["p99"],
+        p50_us=latency_us["p50"],
+        p99_us=latency_us["p99"],
         efficiency=efficiency,
         efficiency_low=low,
         efficiency_high=high,
     )
 
 
-def _efficiency(
-    throughput: Fit, variant: Variant, first: Variant
-) -> tuple[float | None, float | None, float | None]:
+def _has_efficiency(variant: Variant, first: Variant, summaries: Summaries) -> bool:
+    """Not in an open loop, whose rate is given; nor where too many requests of one of them failed."""
+    return not variant.is_open_loop and all(summaries[each].has_outcome for each in (variant, first))
+
+
+def _efficiency(throughput: Fit, variant: Variant, first: Variant) -> _Interval:
     if variant == first:
         return 1.0, None, None
     paired = throughput.paired(variant, first)
     if paired is None:
-        return None, None, None
+        return _UNKNOWN
     share, gain = first.clients / variant.clients, paired.log.at(CONFIDENCE).exp()
     low, high = (None if end is None else end * share for end in (gain.low, gain.high))
     return gain.centre * share, low, high

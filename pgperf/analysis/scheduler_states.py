@@ -63,6 +63,18 @@ def interpreter_us(busy: float | None, held_us: float | None, workers: int) -> f
     return held_us * (ahead if busy >= 1 else min(ahead, busy / (1 - busy)))
 
 
+def thread_us(us_per_op: float | None, under_way: float | None, workers: int) -> float | None:
+    """The most that an operation waited for the one thread that the workers of its process share, µs,
+    with so many operations `under_way` at a time.
+
+    Where operations come at random, each finds as many ahead of it. All have the thread equally long,
+    and the others are ahead of one at most once each.
+    """
+    if us_per_op is None or under_way is None:
+        return None
+    return us_per_op * min(under_way / (1 + under_way), 1 - 1 / workers)
+
+
 def _queues(cpu_us: Known, wait_us: Known) -> list[float | None]:
     """A role that does not take part, as a pooler on a direct route, waits for nothing."""
     return [wait_us.get(role) for role, used in cpu_us.items() if used != 0]

@@ -15,10 +15,8 @@ Pair = tuple[Variant, Variant]
 
 @dataclass(frozen=True)
 class Effect:
-    """Requests/s of one step over those of another, with the 95 % interval and the outcome.
-
-    It is the reciprocal of the ratio of their times per request: the clients wait for each answer,
-    so that requests/s are their number over that time.
+    """Requests/s of one step over those of another, with the 95 % interval. The outcome is that of the
+    comparison of their times per request.
     """
 
     ratio: float
@@ -28,7 +26,10 @@ class Effect:
 
     @classmethod
     def of_times(cls, ratio: float, low: float | None, high: float | None, outcome: str) -> Self:
-        """From a comparison, whose ratio is above 0."""
+        """From a comparison of times, whose ratio is above 0, where throughputs were not compared.
+
+        Clients wait for each answer, so that requests/s are their number over that time.
+        """
         return cls(
             _reciprocal(ratio),
             None if high is None else _reciprocal(high),

@@ -30,9 +30,9 @@ from pgperf.analysis.run_comparison import levels
 from pgperf.analysis.timeline import timeline
 from pgperf.analysis.variant_comparisons import bases, pairs, same_but_layer, variant_comparisons
 from pgperf.analysis.variant_summary import VariantSummary
-from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock
+from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, by_variant
 
-ANALYSIS_VERSION = 9
+ANALYSIS_VERSION = 10
 COLD_PHASES = (
     "startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second",
 )  # fmt: skip
@@ -71,20 +71,20 @@ def summarise(
     originals = [variant for variant in variants if not variant.control]
     asked = pairs(definition, [variant for variant in variants if variant not in failing], django_driver)
     time, throughput = Fit.of(measurements, asked), Fit.of(measurements, asked, ops_per_s)
-    read = diagnostics.rows_expected(blocks)
+    read, own, with_failed = diagnostics.rows_expected(blocks), by_variant(blocks), by_variant(measured)
     summaries = {
         variant: _summarised(
             Speed.of(time, throughput, variant),
             variant,
-            blocks,
-            [block for block in measured if block.variant == variant],
+            own.get(variant, []),
+            with_failed.get(variant, []),
             read.get(variant.workload),
             measurements,
         )
         for variant in variants
     }
     sound = [variant for variant in originals if variant not in failing]
-    own = {variant: summaries[variant] for variant in originals}
+    shown = {variant: summaries[variant] for variant in originals}
     line = timeline(blocks)
     return {
         "analysis_version": ANALYSIS_VERSION,
@@ -95,11 +95,11 @@ def summarise(
             for group in same_but_layer(originals)
             for ladder in ladders(time, group, django_driver)
         ],
-        "geometric_means": [mean.to_json() for mean in geometric_means(definition, time, originals)],
+        "geometric_means": [mean.to_json() for mean in geometric_means(definition, time, sound)],
         "levels": [level.to_json() for level in levels(time, sound, bases(sound))],
         "effects": effects(throughput, definition, sound),
-        "scaling": [curve.to_json() for curve in scaling.curves(throughput, own)],
-        "rate_searches": [found.to_json() for found in _rate_searches(definition, blocks, throughput, own)],
+        "scaling": [curve.to_json() for curve in scaling.curves(throughput, shown)],
+        "rate_searches": [found.to_json() for found in _rate_searches(definition, blocks, throughput, shown)],
         "timeline": line.to_json() if line else {},
     }
 
@@ -107,18 +107,17 @@ def summarise(
 def _summarised(
     speed: Speed,
     variant: Variant,
-    blocks: Iterable[VariantBlock],
-    measured: Sequence[VariantBlock],
+    own: Sequence[VariantBlock],
+    with_failed: Sequence[VariantBlock],
     rows_read: int | None,
     measurements: Measurements,
 ) -> VariantSummary:
-    """`measured`: its blocks with the slices that do not count. `rows_read`: the rows that one
-    operation reads from the server, where that is known.
+    """`own`: its blocks; `with_failed`: the same with the slices that do not count. `rows_read`: the
+    rows that one operation reads from the server, where that is known.
     """
-    own = [block for block in blocks if block.variant == variant]
     slices = [piece for block in own for piece in block.slices]
     ops = sum(piece.ops for piece in slices)
-    rows, requests = _rows(slices, rows_read), http_requests(measured)
+    rows, requests = _rows(slices, rows_read), http_requests(with_failed)
     found = VariantSummary(
         label=variant.label,
         **asdict(variant),
@@ -134,7 +133,7 @@ def _summarised(
         phases_us=latency.phases_us(own),
         cold_us=_cold_us(own),
         cpu_us_per_op=cpu_per_operation.per_op_us(own),
-        cpu_account=cpu_accounting.cpu_account(own, measured),
+        cpu_account=cpu_accounting.cpu_account(own, with_failed),
         diagnostics=diagnostics.diagnostics(own, rows_read),
         top=top.top(own),
         open_loop=open_loop(variant, slices),

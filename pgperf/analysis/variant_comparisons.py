@@ -39,9 +39,13 @@ class VariantComparison:
 
 
 def pairs(definition: Definition, variants: Sequence[Variant], django_driver: str) -> list[Pair]:
-    """The pairs that a run compares, the variant before its baseline; the controls come last."""
+    """The pairs that a run compares, the variant before its baseline; the controls come last.
+
+    Where a step builds on a route that is not before it, routes and steps ask for the same two in both
+    directions. These are one comparison, that of the steps.
+    """
     asked = [*_pairs(definition, _originals(variants), django_driver), *_control_pairs(variants)]
-    return [*dict.fromkeys(asked)]
+    return [*{frozenset(pair): pair for pair in asked}.values()]
 
 
 def variant_comparisons(fit: Fit, asked: Iterable[Pair]) -> list[VariantComparison]:

@@ -12,7 +12,7 @@ from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuPerOperation, Know
 from pgperf.analysis.diagnostics import Diagnostics
 from pgperf.analysis.http_requests import HttpRequests
 from pgperf.analysis.open_loop import OpenLoop
-from pgperf.analysis.scheduler_states import interpreter_us, process_busy, time_parts
+from pgperf.analysis.scheduler_states import interpreter_us, process_busy, thread_us, time_parts
 from pgperf.analysis.top import Top
 from pgperf.analysis.verdict import Verdict
 from pgperf.core.client_environment import DEFAULT
@@ -70,13 +70,30 @@ class VariantSummary:
         return self.clients * self.workers
 
     @property
+    def has_outcome(self) -> bool:
+        """May it be compared? Not where too many of its requests failed."""
+        return self.http is None or self.http.has_outcome
+
+    @property
     def process_busy(self) -> float | None:
-        """The share of the time that one worker of each client process was at work on its CPU; all of
-        it where the workers share one thread for all of an operation.
+        """The share of the time that one worker of each client process was at work on its CPU. Where
+        the workers share one thread for all of an operation: that it was taken, at least.
         """
         if self.workers > 1 and is_async(self.layer):
-            return 1.0
+            under_way = self._under_way
+            return None if under_way is None else under_way / self.workers
         return process_busy(self.ops_per_s, self.cpu_us_per_op.client, self.clients)
+
+    @property
+    def _under_way(self) -> float | None:
+        """The operations that each client process has under way at a time: in a closed loop one for
+        each worker, at a rate by Little's law.
+        """
+        if not self.schedule:
+            return float(self.workers)
+        if self.ops_per_s is None or self.us_per_op is None:
+            return None
+        return min(float(self.workers), self.ops_per_s * self.us_per_op / 1e6 / self.clients)
 
     def time_parts(self) -> dict[str, float | None]:
         """The parts of one operation's time in µs, as `scheduler_states.PARTS` names them."""
@@ -115,10 +132,10 @@ class VariantSummary:
 
     def _interpreter_us(self, queued_us: float | None) -> float | None:
         """The most that an operation waited for the interpreter, or for the one thread of an
-        asynchronous layer, which has it until its queries have ended.
+        asynchronous layer, which an operation has until its queries have ended.
         """
         if is_async(self.layer):
-            return None if self.us_per_op is None else self.us_per_op * (1 - 1 / self.workers)
+            return thread_us(self.us_per_op, self._under_way, self.workers)
         own = self._cpu_us()["client"]
         held = None if own is None else own + (queued_us or 0.0)
         busy = process_busy(self.ops_per_s, None if held is None else held * self.mean_ratio, self.clients)

@@ -658,6 +658,14 @@ class VariantBlock:
     http: dict[str, Any] = field(default_factory=dict)
 
 
+def by_variant(blocks: Iterable[VariantBlock]) -> dict[Variant, list[VariantBlock]]:
+    """The blocks of each variant, in their order."""
+    found: dict[Variant, list[VariantBlock]] = {}
+    for block in blocks:
+        found.setdefault(block.variant, []).append(block)
+    return found
+
+
 @dataclass(frozen=True)
 class StatementTime:
     """One statement of an operation, measured alone.

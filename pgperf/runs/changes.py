@@ -18,6 +18,7 @@ from pgperf.analysis.definition_diff import (
     setting_differences,
     under_server,
 )
+from pgperf.core import limits
 from pgperf.core.records import CAPTURES
 from pgperf.models import ChangePoint, Run
 from pgperf.runs.step_series import Point, Series, Step, comparable, series_of, steps_of
@@ -73,7 +74,8 @@ def _new(run: Run, step: Step, series: Series) -> list[ChangePoint]:
     """The changes in what is one level so far, stored."""
     points = list(series.values())
     least = least_change(_typical_time(points))
-    places = find([point.us for point in points], [point.half_width_us for point in points], least)
+    half_widths = [point.half_width_us for point in points]
+    places = find([point.us for point in points], half_widths, least, _most_blocks(run))
     ends = [0, *(place.at for place in places), len(points)]
     made = []
     for begin, place, end in zip(ends, places, ends[2:], strict=False):
@@ -89,6 +91,17 @@ def _new(run: Run, step: Step, series: Series) -> list[ChangePoint]:
         )
         made += [row] if is_new else []
     return made
+
+
+def _most_blocks(run: Run) -> int:
+    """The values that an interval of one of these runs is made of, at most: its blocks, or the rounds
+    of a single one.
+    """
+    asked = run.definition
+    if asked.get("budget_s"):
+        return limits.BLOCKS.high
+    blocks = int(asked.get("blocks", limits.BLOCKS.high))
+    return blocks if blocks > 1 else int(asked.get("rounds", limits.ROUNDS.high))
 
 
 def _typical_time(points: Sequence[Point]) -> float:

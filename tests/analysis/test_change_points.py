@@ -37,6 +37,19 @@ def test_a_step_is_found_at_its_place(size: float, correlation: float) -> None:
     assert change.low < change.after - change.before < change.high
 
 
+@pytest.mark.parametrize(
+    ("correlation", "size", "runs"), [(0.0, 40.0, 100), (0.5, 40.0, 100), (0.5, 10.0, 50)]
+)
+def test_intervals_contain_the_step(correlation: float, size: float, runs: int) -> None:
+    """Also of waves, and of a new level that is far from the median of all runs."""
+    covered = []
+    for seed in range(300):
+        values = noise(50 + runs, seed, correlation)
+        values[50:] += size
+        covered += [change.low <= size <= change.high for change in find(list(values))[:1]]
+    assert 0.93 <= np.mean(covered) <= 0.99
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_stable_series_has_none(seed: int) -> None:
     assert places(noise(100, seed)) == []
@@ -73,6 +86,14 @@ def test_noise_smaller_than_the_runs_own_intervals_is_not_believed() -> None:
     assert places(moved) == [20]
     assert find(moved, [3.0] * len(moved)) == []
     assert find(moved, [None] * len(moved)) != []
+
+
+def test_intervals_of_few_blocks_are_many_standard_errors_wide() -> None:
+    """Of three blocks 4.3 of them: the same intervals of many blocks leave this step in doubt."""
+    moved = [100.0 + 0.3 * (at % 3) for at in range(20)] + [102.0 + 0.3 * (at % 3) for at in range(8)]
+    half_widths = [3.0] * len(moved)
+    assert [change.at for change in find(moved, half_widths, blocks=3)] == [20]
+    assert find(moved, half_widths) == []
 
 
 def test_a_change_below_the_margin_does_not_count() -> None:

@@ -124,8 +124,8 @@ def test_throttled_time_is_no_wait_for_other_processes() -> None:
     busy["cpu_account"]["throttled_us_per_op"] = {"server": 500.0}
     verdict = judge(summary(busy), Checks(), [])
     assert verdict.word == "server_cpu"
-    assert [(each.source, each.us) for each in verdict.grade.disturbances] == [
-        ("throttling", 500.0), ("run_queue", pytest.approx(50.0)),
+    assert [(each.source, each.us, each.share) for each in verdict.grade.disturbances] == [
+        ("throttling", 500.0, 0.5), ("run_queue", pytest.approx(50.0), pytest.approx(0.05)),
     ]  # fmt: skip
 
 

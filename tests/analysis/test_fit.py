@@ -77,6 +77,21 @@ def test_a_noisy_variant_does_not_disturb_the_comparison_of_two_quiet_ones() -> 
     assert found.log.at(CONFIDENCE).exp().centre == pytest.approx(210 / 90, rel=0.002)
 
 
+def test_a_comparison_without_scatter_counts_most() -> None:
+    """Two noisy comparisons of the ORM disagree by a tenth; the cursor is exactly 1.5 times libpq."""
+
+    def noisy(of: Variant, number: int, round_: int) -> float:
+        return US[of] * (1 + 0.02 * (number % 3) * (of == ORM))
+
+    found = [
+        *blocks([LIBPQ, CURSOR], 6, 1, exact),
+        *blocks([CURSOR, ORM], 6, 1, noisy, cohort=1),
+        *blocks([LIBPQ, ORM], 6, 1, lambda of, *where: noisy(of, *where) * (1 + 0.1 * (of == ORM)), cohort=2),
+    ]
+    fit = Fit.of(Measurements(found), [(CURSOR, LIBPQ), (ORM, CURSOR), (ORM, LIBPQ)])
+    assert fit.value(CURSOR) / fit.value(LIBPQ) == pytest.approx(1.5, rel=0.001)
+
+
 def test_a_variant_of_one_block_does_not_move_those_of_many() -> None:
     """Its processes may differ from others by some per cent, which one block cannot show."""
     many = blocks(

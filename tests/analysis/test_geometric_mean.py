@@ -33,9 +33,13 @@ def exact(of: Variant, block: int, round_: int) -> float:
 
 
 def means(
-    variants: list[Variant], found: list[VariantBlock], workloads: tuple[str, ...] = WORKS
+    variants: list[Variant],
+    found: list[VariantBlock],
+    workloads: tuple[str, ...] = WORKS,
+    routes: tuple[str, ...] = ("socket",),
 ) -> dict[str, GeometricMean]:
-    asked = replace(definition(), workloads=tuple(WorkloadDefinition(name, "SELECT 1") for name in workloads))
+    works = tuple(WorkloadDefinition(name, "SELECT 1") for name in workloads)
+    asked = replace(definition(routes=routes), workloads=works)
     fit = Fit.of(Measurements(found), pairs(asked, variants, "psycopg"))
     return {mean.layer: mean for mean in geometric_means(asked, fit, variants)}
 
@@ -87,6 +91,38 @@ def test_workloads_in_cohorts_of_their_own_count_like_others() -> None:
     assert means(suite(), split) == means(suite(), blocks(suite(), 6, 5, exact))
 
 
+@pytest.mark.parametrize("noisy", ["libpq", "asyncpg"])
+@pytest.mark.parametrize("apart", [WORKS, WORKS[1:]])
+def test_layers_of_different_cohorts_are_compared_through_a_third_variant(
+    apart: tuple[str, ...], noisy: str
+) -> None:
+    """The machine was twice as slow for second cohorts. Noise of either layer is in its interval."""
+
+    def times(of: Variant, block: int, round_: int) -> float:
+        return exact(of, block, round_) * (1 + 0.01 * (block % 3) * (of.layer == noisy and of.route == "tcp"))
+
+    variants, found = [], []
+    for cohort, name in enumerate(WORKS):
+        third, lower, upper = (
+            replace(variant(layer, route), workload=name, named=True)
+            for layer, route in (("libpq", "socket"), ("libpq", "tcp"), ("asyncpg", "tcp"))
+        )
+        variants += [third, lower, upper]
+        if name in apart:
+            found += blocks([third, lower], 6, 5, times, cohort=cohort)
+            found += blocks(
+                [third, upper], 6, 5, lambda *where: 2 * times(*where), cohort=cohort + len(WORKS)
+            )
+        else:
+            found += blocks([third, lower, upper], 6, 5, times, cohort=cohort)
+    (mean,) = means(variants, found, routes=("socket", "tcp")).values()
+    assert (mean.layer, mean.workloads, mean.blocks, mean.sample) == ("asyncpg", WORKS, 6, "blocks")
+    assert mean.ratio == pytest.approx(math.prod(RATIO["asyncpg"]) ** (1 / 3), rel=0.02)
+    assert mean.low is not None
+    assert mean.high is not None
+    assert mean.high - mean.low > 0.01
+
+
 def test_each_route_has_its_own() -> None:
     both = [replace(each, route=route) for route in ("socket", "tcp") for each in suite()]
     asked = replace(definition(), workloads=tuple(WorkloadDefinition(name, "") for name in WORKS))
@@ -111,6 +147,18 @@ def test_only_two_workloads_are_compared_with_each_other(count: int, compared: b
     pairs = [(row.variant, row.baseline) for row in found["comparisons"]]
     assert any(one.workload != other.workload for one, other in pairs) == compared
     assert len(found["geometric_means"]) == (0 if compared else 2)
+
+
+def test_a_workload_in_which_requests_failed_counts_for_no_layer() -> None:
+    variants = suite()
+    works = tuple(WorkloadDefinition(name, "") for name in WORKS)
+    requests = {"requests": 1000, "errors": {"status 502": 9}, "lengths": [10]}
+    found = [
+        replace(each, http=requests) if each.variant == variants[1] else each
+        for each in blocks(variants, 6, 5, exact)
+    ]
+    summary = summarise(replace(definition(), workloads=works), variants, found, "psycopg")
+    assert [mean["workloads"] for mean in summary["geometric_means"]] == [["many", "wide"]] * 2
 
 
 @given(st.lists(st.floats(-0.2, 0.2), min_size=6, max_size=6), st.permutations(WORKS))

@@ -68,6 +68,14 @@ def test_blocks_have_the_time_that_the_run_compares_by(measure: Measure, us: flo
     assert one.response == pytest.approx(us)
 
 
+def test_an_open_loop_beside_pgbench_keeps_its_service_time_in_each_block() -> None:
+    """Its client waits for the schedule: 200 operations/s of 40 µs are not one of 5,000 µs."""
+    opened = block(replace(variant(), rate=200.0, schedule="constant"), 0, [])
+    slices = (piece(40.0, ops_per_s=200.0),)
+    (one,) = by_block(summary(row(40.0)), [replace(opened, slices=slices)], us_between_operations)
+    assert one.response == pytest.approx(40.0)
+
+
 def test_each_block_has_its_own_breakdown() -> None:
     variants, blocks = golden.variants(), golden.blocks()
     asked = definition(golden.BLOCKS, golden.ROUNDS, golden.ROUTES)

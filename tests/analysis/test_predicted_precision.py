@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pgperf.analysis import stopping
@@ -30,13 +30,17 @@ def test_more_scatter_is_never_predicted_narrower_and_the_speed_does_not_matter(
 
 
 @given(SCATTERS, BLOCK_COUNTS, COMPARISONS)
+@example(1.0, 7, 1)
+@example(1.0, 29, 1)
 def test_more_blocks_more_rounds_and_fewer_comparisons_are_narrower(
     scatter: float, blocks: int, comparisons: int
 ) -> None:
+    """But for less than 0.4 %: a block more may come with a look, and ranks come in steps."""
+
     def width(blocks: int) -> float:
         return half_width(scatter, blocks, comparisons, stopping.factor(blocks))
 
-    assert 0 < width(blocks + 1) < width(blocks)
+    assert 0 < width(blocks + 1) < 1.004 * width(blocks)
     assert half_width(scatter, blocks, comparisons + 1) > half_width(scatter, blocks, comparisons)
     assert block_scatter(scatter, blocks + 1) < block_scatter(scatter, blocks)
 

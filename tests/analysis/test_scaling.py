@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,29 @@ def test_efficiency_is_unknown_where_nothing_was_measured_side_by_side() -> None
     found = [_block(variants[0], 0), _block(variants[1], 1)]
     (curve,) = curves(variants, found)
     assert [point.efficiency for point in curve.points] == [1.0, None]
+
+
+def test_an_open_loop_has_no_efficiency() -> None:
+    """Its rate is given: more clients share the same operations."""
+    opened = [replace(variant(clients=n), rate=1e4, schedule="constant") for n in COUNTS]
+    (curve,) = curves(opened, measured(opened))
+    assert [point.efficiency for point in curve.points] == [None, None, None]
+    assert all(point.ops_per_s for point in curve.points)
+
+
+@pytest.mark.parametrize(("failing", "expected"), [(2, [1, None, 0.5]), (1, [None, None, None])])
+def test_a_variant_without_an_outcome_has_no_efficiency(failing: int, expected: list[float | None]) -> None:
+    """More than one in a thousand of its requests failed: its figures are shown, and not compared."""
+    variants = [variant(clients=n) for n in COUNTS]
+    requests = {"requests": 1000, "errors": {"status 502": 9}, "lengths": [10]}
+    found = [
+        replace(each, http=requests) if each.variant.clients == failing else each
+        for each in measured(variants)
+    ]
+    (curve,) = curves(variants, found)
+    assert [point.ops_per_s is not None for point in curve.points] == [True, True, True]
+    for point, efficiency in zip(curve.points, expected, strict=True):
+        assert point.efficiency == (None if efficiency is None else pytest.approx(efficiency))
 
 
 def test_what_was_not_measured_is_on_no_curve() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.analysis.cpu_account import ROLES, CpuPerOperation
-from pgperf.analysis.scheduler_states import PARTS, time_parts
+from pgperf.analysis.scheduler_states import PARTS, thread_us, time_parts
 
 CPU = {"client_user": 40.0, "client_sys": 10.0, "pooler": 14.0, "server": 20.0}
 WAIT = {"client": 3.0, "pooler": 1.0, "server": 2.0}
@@ -64,3 +64,13 @@ def test_parts_never_exceed_what_was_measured_and_never_make_up_for_the_unknown(
     assert parts["waiting"] is None or parts["unseen"] is None
     if parts["waiting"] is not None:
         assert sum(known) >= us * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("under_way", "workers", "waited_us"),
+    [(0.0, 10, 0.0), (1.0, 10, 50.0), (10.0, 10, 90.0), (0.9, 1, 0.0), (None, 10, None)],
+)
+def test_an_operation_waits_for_the_thread_behind_those_under_way(
+    under_way: float | None, workers: int, waited_us: float | None
+) -> None:
+    assert thread_us(100.0, under_way, workers) == waited_us

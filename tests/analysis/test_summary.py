@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,12 @@ def test_every_pair_that_is_compared() -> None:
     assert [row.aa for row in found["comparisons"]] == [False] * 17 + [True] * 2
     assert {row.outcome for row in found["comparisons"]} == {"differs", "equivalent"}
     assert [ladder["route"] for ladder in found["ladders"]] == ["socket", "tcp"]
+
+
+def test_a_step_that_builds_on_a_later_route_is_compared_once() -> None:
+    asked = replace(definition(routes=("nginx", "apache")), web_routes={"nginx": "apache", "apache": ""})
+    nginx, apache = (variant("http", route) for route in asked.routes)
+    assert pairs(asked, [nginx, apache], "psycopg") == [(nginx, apache)]
 
 
 def test_without_libpq_the_first_layer_is_the_baseline() -> None:

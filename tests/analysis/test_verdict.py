@@ -591,6 +591,21 @@ def test_tasks_that_share_one_thread_wait_for_it_whatever_it_does() -> None:
     assert found["numbers"]["parts_us"]["interpreter"] == pytest.approx(7200.0)
 
 
+@pytest.mark.parametrize(
+    ("ops_per_s", "expected", "waited_us"),
+    [(50.0, "latency", 8000.0 * 0.4 / 1.4), (1250.0, "interpreter", 7200.0)],
+)
+def test_at_a_rate_tasks_wait_for_their_thread_as_often_as_others_have_it(
+    ops_per_s: float, expected: str, waited_us: float
+) -> None:
+    """50 operations of 8 ms a second leave the thread free for most of the time; 1,250 leave none."""
+    shared = {"clients": 1, "workers": 10, "placement": "scheduler", "cpus": 8, "layer": "django_orm_async"}
+    at_a_rate = {"ops_per_s": ops_per_s, "rate": ops_per_s, "schedule": "constant"}
+    found = judge(row(8000.0, client=400.0, server=300.0, **shared) | at_a_rate)
+    assert found["word"] == expected
+    assert found["numbers"]["parts_us"]["interpreter"] == pytest.approx(waited_us)
+
+
 def test_a_disturbed_variant_of_which_no_part_is_known_is_unknown() -> None:
     blind = row(server=None, pooler=None, client=None, share={"steal": 0.5}) | {"diagnostics": {}}
     blind["workers"] = 4

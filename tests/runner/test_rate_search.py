@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.spinners import spinning
-from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
 from pgperf.analysis.rate_search import Outcome, RateSearch, searches
 from pgperf.analysis.summary import summarise
 from pgperf.core import protocol
@@ -104,6 +104,14 @@ def test_beside_load_there_is_no_number() -> None:
     one = found(server(5000.0, 1), 10.0, Grade(GradeWord.POOR, 0.4))
     assert (one.outcome, one.rate, one.share, one.grade) == (Outcome.DISTURBED, None, None, "poor")
     assert len(one.steps) == 48
+
+
+def test_a_quota_of_the_server_leaves_the_number() -> None:
+    """It stops the server for 40 % of the time; others took less than 1 %."""
+    own = Disturbance(Source.THROTTLING, "server", 40.0, 0.4), Disturbance(Source.STEAL, "host", 0.5, 0.0025)
+    one = found(server(5000.0, 1), 10.0, Grade(GradeWord.POOR, 0.405, own))
+    assert (one.outcome, one.grade) == (Outcome.FOUND, "poor")
+    assert one.rate == found(server(5000.0, 1), 10.0).rate
 
 
 def test_the_drift_of_the_machine_moves_rate_and_capacity_alike() -> None:

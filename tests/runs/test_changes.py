@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError
+from django.db.models import F
 
 from pgperf import signals
-from pgperf.models import ChangePoint, Run
+from pgperf.models import ChangePoint, ComparisonResult, Run
 from pgperf.runs import changes
 from pgperf.runs.change_text import levels, sentence
 from tests import factories
@@ -55,6 +56,25 @@ def test_each_change_is_announced_once_and_at_its_run(heard: list[dict[str, Any]
 def test_a_second_change_is_found_after_the_first(heard: list[dict[str, Any]]) -> None:
     record_all(make_history(45, lambda at: 10.0 if at < 15 else 20.0 if at < 30 else 14.0))
     assert [round(each["change"].after_us) for each in heard] == [20, 14]
+
+
+@pytest.mark.parametrize(
+    ("definition", "found"),
+    [
+        ({"blocks": 2}, 1),
+        ({"blocks": 1, "rounds": 2}, 1),
+        ({"blocks": 20}, 0),
+        ({"blocks": 2, "budget_s": 60}, 0),
+    ],
+)
+def test_wide_intervals_of_two_blocks_do_not_hide_a_change(
+    heard: list[dict[str, Any]], definition: dict[str, int], found: int
+) -> None:
+    """±3 µs of two blocks are 0.24 µs of noise, and 1.4 µs of twenty."""
+    runs = make_history(24, lambda at: 10.0 if at < 14 else 12.0, definition=definition)
+    ComparisonResult.objects.update(delta_low_us=F("delta_us") - 3, delta_high_us=F("delta_us") + 3)
+    record_all(runs)
+    assert len(heard) == found
 
 
 def test_the_lowest_layer_changes_in_time(heard: list[dict[str, Any]]) -> None:

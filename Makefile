@@ -45,7 +45,7 @@ down:
 
 # Tests wait for processes a third of the time, so there are more of them at once than CPUs.
 test: chromium nginx postgresql build $(AXE)
-	$(PY) -m pytest -m "not registry" -rs -n 4 --dist loadfile $(PYTEST_ARGS)
+	$(PY) -m pytest -m "not registry" -rs -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: venv
 	$(PY) -m ruff format --check .

@@ -22,6 +22,25 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.load_profile("repeatable")
 
 
+#: The files that take longest, which begin first: else all processes wait for the one that got the
+#: last of them.
+LONGEST = (
+    "load/test_deaths.py", "admin/test_matrix.py", "cli/test_command.py", "access/test_restriction.py",
+    "installation/test_site.py", "security/test_guardrails.py", "transfer/test_cost.py",
+    "admin/test_target_forms.py", "load/test_run.py", "admin/test_import_cost.py", "worker/test_site_runs.py",
+    "example/test_web_steps.py", "example/test_stack.py", "worker/test_real_worker.py",
+    "worker/test_execution.py", "browser/test_history_page.py", "security/test_clear_text.py",
+    "security/test_hostile_sql.py", "security/test_pasted_sql.py", "admin/test_hostile_results.py",
+    "runner/capture/test_statements.py", "security/test_called_functions.py", "cli/test_output.py",
+    "clients/test_conformance.py", "agent/test_controller.py", "fuzz/test_forms.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    begin = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: begin.get(item.path, len(begin)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def site_modules() -> None:
     """Import the site's workloads and hooks before a test replaces a registry, which would take them

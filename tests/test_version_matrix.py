@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import matrix
+from tests.conftest import LONGEST
 
 
 def test_each_test_runs_in_each_pair_or_is_named() -> None:
@@ -18,7 +19,16 @@ def _within(folder: str, tests: set[str]) -> set[str]:
     return {test for test in tests if Path(test).is_relative_to(folder)}
 
 
-@pytest.mark.parametrize("named", [*matrix.PYTHON, *matrix.DJANGO, *matrix.LEFT_OUT, *matrix.STANDING_FOR])
+@pytest.mark.parametrize(
+    "named",
+    [
+        *matrix.PYTHON,
+        *matrix.DJANGO,
+        *matrix.LEFT_OUT,
+        *matrix.STANDING_FOR,
+        *(f"tests/{name}" for name in LONGEST),
+    ],
+)
 def test_what_is_named_exists(named: str) -> None:
     assert (matrix.ROOT / named).exists()
 

@@ -34,6 +34,7 @@ from pgperf.runner.run import RunSettings, execute
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
+from pgperf.worker.lifeline import Lifeline
 from tests import factories
 from tests.client_environments import with_other_pgperf
 from tests.database_outage import terminate_own_backend
@@ -43,6 +44,14 @@ from tests.short_runs import request
 
 Status = Run.Status
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def patient_lifeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may be silent for longer than a test's STALE_SECONDS, which would end the tests'
+    own process.
+    """
+    monkeypatch.setattr(execution, "Lifeline", lambda seconds: Lifeline(3600.0))
 
 
 @pytest.fixture

@@ -20,7 +20,16 @@ from pgperf.analysis.verdict import LIKELY, WITHDRAWN, Basis, Verdict
 from pgperf.core.layers import LAYERS, Rung
 from pgperf.core.time_units import unit_of
 from pgperf.models import Run, VariantResult
-from pgperf.reports import comparisons, earlier_run, ladders, number_format, staircases, suite, verdicts
+from pgperf.reports import (
+    comparisons,
+    earlier_run,
+    ladders,
+    number_format,
+    open_loops,
+    staircases,
+    suite,
+    verdicts,
+)
 from pgperf.reports.labels import measured, variant_title
 from pgperf.reports.next_steps import shown_step
 from pgperf.reports.run_rows import RunRows, once
@@ -30,9 +39,9 @@ from pgperf.reports.table import CAUTION, Note
 _LEAST_SHARE = 0.0005
 #: Routes that a sentence names, and those that it names as the only others.
 _MOST_NAMES, _FEW_NAMES = 4, 2
-#: Steps of a web site that the answer names, and sentences on what distance costs; all are in the
-#: sections that the answer leads to.
-_MOST_STEPS, _MOST_DISTANCES = 3, 2
+#: Steps of a web site that the answer names, sentences on what distance costs, and on rates that
+#: were not held; all are in the sections that the answer leads to.
+_MOST_STEPS, _MOST_DISTANCES, _MOST_RATES = 3, 2, 3
 #: From the best grade to the worst.
 _GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
 
@@ -57,7 +66,7 @@ def points(rows: RunRows) -> list[Point]:
     """The answer, point by point; none for a run without figures."""
     if not rows.variants:
         return []
-    return [*_bounds(rows), *_adds(rows), *_since(rows), _certainty(rows), *_next(rows)]
+    return [*_bounds(rows), *_held(rows), *_adds(rows), *_since(rows), _certainty(rows), *_next(rows)]
 
 
 @once
@@ -162,6 +171,26 @@ def _used_up() -> dict[str, str]:
         "proxy_cpu": _("The web proxy’s CPUs are used up"),
         "web_cpu": _("The web server’s CPUs are used up"),
     }
+
+
+# Whether it held its rates
+
+
+def _held(rows: RunRows) -> Iterator[Point]:
+    """None of a run without rates."""
+    shown = open_loops.with_rate(measured(rows.variants))
+    if not shown:
+        return
+    told = open_loops.sentences(shown)
+    text = ngettext(
+        "%(held)d of %(count)d variant with a rate held it.",
+        "%(held)d of %(count)d variants with a rate held it.",
+        len(shown),
+    )
+    sentence = text % {"held": len(shown) - len(told), "count": len(shown)}
+    yield Point(
+        _("Whether rates were held"), (sentence,), tuple(map(Note, told[:_MOST_RATES])), anchor="rate"
+    )
 
 
 # What the ORM, the layers or the steps add

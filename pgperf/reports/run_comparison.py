@@ -200,12 +200,17 @@ def _nothing_in_common(*sides: ComparedRun) -> str:
 
 def disturbance(side: ComparedRun) -> str:
     """That the run was much disturbed, and what follows; "" if it was not."""
-    if not side.disturbed:
+    most = side.most_disturbed
+    if most is None:
         return ""
     return _(
-        "%(run)s was much disturbed: others took at most %(share)s of the time. A difference that this may"
-        " explain is inconclusive."
-    ) % {"run": side.run, "share": number_format.percent(side.disturbed)}
+        "%(run)s was much disturbed: others took at most %(share)s of the time of %(variant)s, the most"
+        " disturbed variant. A difference that this may explain is inconclusive."
+    ) % {
+        "run": side.run,
+        "variant": variant_title(most.variant),
+        "share": number_format.percent(most.disturbed),
+    }
 
 
 def _partial(run: Run) -> str:

@@ -31,7 +31,7 @@ from pgperf.reports import (
     verdicts,
 )
 from pgperf.reports.labels import measured, variant_title
-from pgperf.reports.next_steps import shown_step
+from pgperf.reports.next_steps import remedy, shown_step
 from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import CAUTION, Note
 
@@ -342,14 +342,19 @@ def _since(rows: RunRows) -> Iterator[Point]:
 def _certainty(rows: RunRows) -> Point:
     """The grade of the least certain variant that the answer is about, and what else limits it."""
     shown = measured(rows.variants) if rows.is_suite else judged(rows)
-    graded = [(row, verdict.grade) for row in shown if (verdict := row.record.verdict)]
-    worst = max(graded, key=lambda each: _rank(each[1]), default=(None, Grade()))
+    worst = _worst(shown)
     lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
-    anchor = "verdicts" if graded else ""
+    anchor = "verdicts" if worst[0] else ""
     if failed := verdicts.failed_checks(rows.variants):
         lines = (Note(failed[0]), Note(_graded(worst[1])), *lines)
         return Point(_("How sure"), (_failed(len(failed)),), lines, str(GradeWord.POOR), anchor)
     return Point(_("How sure"), (_graded(worst[1]),), lines, str(worst[1].word), anchor)
+
+
+def _worst(rows: Sequence[VariantResult]) -> tuple[VariantResult | None, Grade]:
+    """The most disturbed variant with its grade; None where none has one."""
+    graded = [(row, verdict.grade) for row in rows if (verdict := row.record.verdict)]
+    return max(graded, key=lambda each: _rank(each[1]), default=(None, Grade()))
 
 
 def _rank(grade: Grade) -> tuple[int, float]:
@@ -420,8 +425,7 @@ def _failed(count: int) -> str:
 def _next(rows: RunRows) -> Iterator[Point]:
     question = _("What to do next")
     if rows.is_suite:
-        text = _("Open Layers, and read the row of the workload that is most like yours.")
-        yield Point(question, (text,), anchor="suite")
+        yield Point(question, (_next_of_suite(rows),), anchor="suite")
         return
     shown = judged(rows)
     told = {row.pk: shown_step(row, rows.variants) for row in shown}
@@ -436,6 +440,14 @@ def _next(rows: RunRows) -> Iterator[Point]:
     if sentences:
         names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
         yield Point(question, tuple(sentences), tuple(lines), anchor="verdicts", benchmarks=tuple(names))
+
+
+def _next_of_suite(rows: RunRows) -> str:
+    """The ratios of a much disturbed run are no advice."""
+    _row, worst = _worst(measured(rows.variants))
+    if worst.word == GradeWord.POOR:
+        return remedy(worst)
+    return _("Open Layers, and read the row of the workload that is most like yours.")
 
 
 def _grouped(pairs: Iterable[tuple[str, VariantResult]]) -> dict[str, list[VariantResult]]:

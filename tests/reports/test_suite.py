@@ -151,6 +151,15 @@ def test_one_sentence_names_the_bottleneck_of_every_workload() -> None:
     ]
 
 
+def test_a_disturbed_workload_has_no_bottleneck_and_comes_last() -> None:
+    run = measured()
+    words = {"one": "disturbed", "many": "disturbed", "wide": "client_cpu"}
+    assert sentences(run, words) == [
+        "asyncpg · socket: client CPU in 1 of 3 workloads (wide);"
+        " not known (other work disturbed it) in 2 of 3 workloads (one, many)."
+    ]
+
+
 def test_one_workload_with_a_verdict_is_one() -> None:
     run = measured()
     run.variants.exclude(workload="one").delete()

@@ -152,6 +152,16 @@ class Change:
     most: float | None = None
     is_doubted: bool = False
 
+    @property
+    def may_be_chance(self) -> bool:
+        """Is it inconclusive although the 95 % interval lies wholly outside the margin? Among so many
+        comparisons, some do by chance.
+        """
+        low, high = self.ratio.low, self.ratio.high
+        if self.outcome != INCONCLUSIVE or self.is_doubted or low is None or high is None:
+            return False
+        return low > math.exp(MARGIN) or high < math.exp(-MARGIN)
+
     def is_worse_by(self, share: float) -> bool:
         """Does it differ, and surely take more than `share` (0.05 for 5 %) longer?"""
         return self.outcome == DIFFERS and self.least is not None and self.least > 1 + share

@@ -146,13 +146,14 @@ def _disturbances(verdict: Verdict) -> str:
 def grade_sentence(grade: Grade) -> str:
     """The disturbances by what they may have added to an operation, the largest first; "" for none.
 
-    Those that are small beside the largest one are left out.
+    Those that are small beside the largest one are not named.
     """
     known = [(each, each.us) for each in grade.disturbances if each.us is not None]
     least, unit = _LEAST_BESIDE * max((us for _, us in known), default=0.0), unit_of(us for _, us in known)
-    return "; ".join(
+    told = [
         f"{_disturbance(each)} (at most {in_unit(us, unit)} {unit.name})" for each, us in known if us >= least
-    )
+    ]
+    return "; ".join([*told, *(["the rest is smaller"] if len(told) < len(known) else [])])
 
 
 _THROTTLED = {"client": "clients", "web": "web servers"}

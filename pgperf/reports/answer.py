@@ -20,9 +20,18 @@ from pgperf.analysis.verdict import LIKELY, WITHDRAWN, Basis, Verdict
 from pgperf.core.layers import LAYERS, Rung
 from pgperf.core.time_units import unit_of
 from pgperf.models import Run, VariantResult
-from pgperf.reports import comparisons, earlier_run, ladders, number_format, staircases, suite, verdicts
+from pgperf.reports import (
+    comparisons,
+    earlier_run,
+    ladders,
+    number_format,
+    open_loops,
+    staircases,
+    suite,
+    verdicts,
+)
 from pgperf.reports.labels import measured, variant_title
-from pgperf.reports.next_steps import shown_step
+from pgperf.reports.next_steps import remedy, shown_step
 from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import CAUTION, Note
 
@@ -30,9 +39,9 @@ from pgperf.reports.table import CAUTION, Note
 _LEAST_SHARE = 0.0005
 #: Routes that a sentence names, and those that it names as the only others.
 _MOST_NAMES, _FEW_NAMES = 4, 2
-#: Steps of a web site that the answer names, and sentences on what distance costs; all are in the
-#: sections that the answer leads to.
-_MOST_STEPS, _MOST_DISTANCES = 3, 2
+#: Steps of a web site that the answer names, sentences on what distance costs, and on rates that
+#: were not held; all are in the sections that the answer leads to.
+_MOST_STEPS, _MOST_DISTANCES, _MOST_RATES = 3, 2, 3
 #: From the best grade to the worst.
 _GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
 
@@ -57,7 +66,7 @@ def points(rows: RunRows) -> list[Point]:
     """The answer, point by point; none for a run without figures."""
     if not rows.variants:
         return []
-    return [*_bounds(rows), *_adds(rows), *_since(rows), _certainty(rows), *_next(rows)]
+    return [*_bounds(rows), *_held(rows), *_adds(rows), *_since(rows), _certainty(rows), *_next(rows)]
 
 
 @once
@@ -162,6 +171,26 @@ def _used_up() -> dict[str, str]:
         "proxy_cpu": _("The web proxy’s CPUs are used up"),
         "web_cpu": _("The web server’s CPUs are used up"),
     }
+
+
+# Whether it held its rates
+
+
+def _held(rows: RunRows) -> Iterator[Point]:
+    """None of a run without rates."""
+    shown = open_loops.with_rate(measured(rows.variants))
+    if not shown:
+        return
+    told = open_loops.sentences(shown)
+    text = ngettext(
+        "%(held)d of %(count)d variant with a rate held it.",
+        "%(held)d of %(count)d variants with a rate held it.",
+        len(shown),
+    )
+    sentence = text % {"held": len(shown) - len(told), "count": len(shown)}
+    yield Point(
+        _("Whether rates were held"), (sentence,), tuple(map(Note, told[:_MOST_RATES])), anchor="rate"
+    )
 
 
 # What the ORM, the layers or the steps add
@@ -313,14 +342,19 @@ def _since(rows: RunRows) -> Iterator[Point]:
 def _certainty(rows: RunRows) -> Point:
     """The grade of the least certain variant that the answer is about, and what else limits it."""
     shown = measured(rows.variants) if rows.is_suite else judged(rows)
-    graded = [(row, verdict.grade) for row in shown if (verdict := row.record.verdict)]
-    worst = max(graded, key=lambda each: _rank(each[1]), default=(None, Grade()))
+    worst = _worst(shown)
     lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
-    anchor = "verdicts" if graded else ""
+    anchor = "verdicts" if worst[0] else ""
     if failed := verdicts.failed_checks(rows.variants):
         lines = (Note(failed[0]), Note(_graded(worst[1])), *lines)
         return Point(_("How sure"), (_failed(len(failed)),), lines, str(GradeWord.POOR), anchor)
     return Point(_("How sure"), (_graded(worst[1]),), lines, str(worst[1].word), anchor)
+
+
+def _worst(rows: Sequence[VariantResult]) -> tuple[VariantResult | None, Grade]:
+    """The most disturbed variant with its grade; None where none has one."""
+    graded = [(row, verdict.grade) for row in rows if (verdict := row.record.verdict)]
+    return max(graded, key=lambda each: _rank(each[1]), default=(None, Grade()))
 
 
 def _rank(grade: Grade) -> tuple[int, float]:
@@ -391,8 +425,7 @@ def _failed(count: int) -> str:
 def _next(rows: RunRows) -> Iterator[Point]:
     question = _("What to do next")
     if rows.is_suite:
-        text = _("Open Layers, and read the row of the workload that is most like yours.")
-        yield Point(question, (text,), anchor="suite")
+        yield Point(question, (_next_of_suite(rows),), anchor="suite")
         return
     shown = judged(rows)
     told = {row.pk: shown_step(row, rows.variants) for row in shown}
@@ -407,6 +440,14 @@ def _next(rows: RunRows) -> Iterator[Point]:
     if sentences:
         names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
         yield Point(question, tuple(sentences), tuple(lines), anchor="verdicts", benchmarks=tuple(names))
+
+
+def _next_of_suite(rows: RunRows) -> str:
+    """The ratios of a much disturbed run are no advice."""
+    _row, worst = _worst(measured(rows.variants))
+    if worst.word == GradeWord.POOR:
+        return remedy(worst)
+    return _("Open Layers, and read the row of the workload that is most like yours.")
 
 
 def _grouped(pairs: Iterable[tuple[str, VariantResult]]) -> dict[str, list[VariantResult]]:

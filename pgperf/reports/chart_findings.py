@@ -20,10 +20,12 @@ def finding(chart: Chart) -> str:
 
 
 def _stack(chart: Chart) -> str:
-    """The longest bar and its largest segment."""
+    """The longest bar and its largest segment; of bars of one length, the largest segment of all."""
     sums = [sum(_known(_column(chart, row))) for row in range(len(chart["rows"]))]
     if not any(sums):
         return ""
+    if len(sums) > 1 and len({_number(chart, whole) for whole in sums}) == 1:
+        return _largest_part(chart)
     row = max(range(len(sums)), key=sums.__getitem__)
     segments = {series["name"]: series["values"][row] or 0.0 for series in chart["series"]}
     largest = max(segments, key=segments.__getitem__)
@@ -37,6 +39,18 @@ def _stack(chart: Chart) -> str:
             % numbers
         )
     return _("%(row)s: the largest part is %(part)s, %(value)s of %(whole)s (%(axis)s).") % numbers
+
+
+def _largest_part(chart: Chart) -> str:
+    value, row, part = max(
+        (value, row, series["name"])
+        for series in chart["series"]
+        for row, value in _bars_of(series["values"])
+    )
+    numbers = {
+        "row": _row(chart, row), "part": part, "value": _number(chart, value), "axis": chart["axis"],
+    }  # fmt: skip
+    return _("The largest part is %(part)s of %(row)s: %(value)s (%(axis)s).") % numbers
 
 
 def _bars(chart: Chart) -> str:
@@ -53,12 +67,16 @@ def _extremes(chart: Chart, bars: Sequence[Bar], of: str = "") -> str:
     }  # fmt: skip
     if len(bars) == 1:
         return _("%(most)s: %(high)s (%(axis)s).") % numbers
+    if numbers["low"] == numbers["high"]:
+        return _("All are %(high)s: %(axis)s.") % numbers
     return _("From %(low)s (%(least)s) to %(high)s (%(most)s): %(axis)s.") % numbers
 
 
 def _groups(chart: Chart) -> str:
-    """The extremes of each series, at most of three."""
-    told = (_extremes(chart, _bars_of(series["values"]), series["name"]) for series in chart["series"][:3])
+    """The extremes of each series, at most of three; not of that which the others are relative to."""
+    line = chart.get("line")
+    shown = [series for series in chart["series"] if set(_known(series["values"])) != {line}]
+    told = (_extremes(chart, _bars_of(series["values"]), series["name"]) for series in shown[:3])
     return " ".join(filter(None, told))
 
 

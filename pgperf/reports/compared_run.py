@@ -23,9 +23,10 @@ class ComparedRun:
     levels: list[Level]
 
     @property
-    def disturbed(self) -> float:
-        """The most that others took of the time of a much disturbed variant; 0: none was."""
-        return max((level.disturbed for level in self.levels), default=0.0)
+    def most_disturbed(self) -> Level | None:
+        """That of the variant of whose time others took most; None if none was much disturbed."""
+        disturbed = (level for level in self.levels if level.disturbed)
+        return max(disturbed, key=lambda level: level.disturbed, default=None)
 
 
 def stored(run: Run) -> ComparedRun:

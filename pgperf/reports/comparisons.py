@@ -121,6 +121,15 @@ def outcome_text(outcome: str) -> str:
     return words.get(outcome, outcome)
 
 
+def outcome_note() -> str:
+    """Why of two similar intervals one may differ, and the other not."""
+    return _(
+        "The intervals are 95 % intervals. Among many, a few lie outside ±1 % by chance. So with several"
+        " comparisons, “differs” needs more than 95 % confidence, and of two similar intervals one may differ"
+        " and the other be inconclusive."
+    )
+
+
 def _headlines(comparisons: Iterable[ComparisonResult], one: ComparisonKind) -> list[str]:
     """A sentence for each route and change."""
     changes: dict[tuple[str, str, str], list[ComparisonResult]] = {}

@@ -19,11 +19,13 @@ _SHOWN = (
 
 
 def _hidden(known: Mapping[str, Any]) -> Iterator[str]:
-    """Fields that say nothing about this run: of bulk inserts, open loops and searches."""
+    """Fields that say nothing about this run: of bulk inserts, open loops, searches and load hosts."""
     if not any(work.get("bulk") for work in with_workloads(known)["workloads"]):
         yield "bulk_api"
     if not known["rate_search_ms"]:
         yield "rate_search_ms"
+    if not any(known["load_hosts"]):
+        yield from ("load_host_names", "may_lose_hosts")
     if not any(rate is not None for rate in known["rates"]):
         yield "latency_limit_ms"
         yield from () if known["rate_search_ms"] else ("schedule",)
@@ -56,6 +58,8 @@ def _item(value: Any) -> str:
 def _value(name: str, value: Any) -> str:
     """The choice as the form shows it; a list without brackets."""
     if isinstance(value, list | tuple):
-        return ", ".join(_item(each) for each in value)
+        return ", ".join(_item(each) for each in value) or _("any")
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
     choices = dict(_field(name).flatchoices)
     return str(choices.get(value, value))

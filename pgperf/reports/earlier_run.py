@@ -36,6 +36,8 @@ def sentence(change: Change, before: Run) -> str:
 def _inconclusive(change: Change) -> str:
     if change.is_doubted:
         return _("Not known: a disturbance may explain the difference from %(run)s.")
+    if change.may_be_chance:
+        return _("Not known: among so many comparisons, the difference from %(run)s can be chance.")
     return _("Not known: the intervals are too wide to set it against %(run)s.")
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from pgperf.core.records import CAPTURES, PAGE_PARTS, STATEMENT_TIMES
+from pgperf.core.records import CAPTURES, ENDING, PAGE_PARTS, PREDICTED, STATEMENT_TIMES
 from pgperf.reports.fact_names import fact_parts, fact_text
 from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
 
-#: Keys of the environment that have tables of their own.
-_SHOWN_ELSEWHERE = (CAPTURES, STATEMENT_TIMES, PAGE_PARTS)
+#: Keys of the environment that have tables of their own, or the sentence on the run's end.
+_SHOWN_ELSEWHERE = (CAPTURES, STATEMENT_TIMES, PAGE_PARTS, ENDING, PREDICTED)
 #: Keys whose values name the database roles of the run: what each may do, and those that can write.
 _ACCESS, _CAN_WRITE = "access", "can_write"
 #: What follows the role in a text on access.
@@ -21,20 +21,24 @@ _POWERS = re.compile(r" \(.*\)", re.DOTALL)
 
 
 def timings_table(timings: dict[str, float]) -> Table:
-    """Where the run's wall time went."""
+    """Where the run's wall time went, with the rest that no part names."""
     names = {
         "slices_s": _("slices (lead-ins and windows)"),
         "diagnostics_s": _("diagnostic slices"),
         "warm_up_s": _("warm-up"),
         "pilot_s": _("pilot"),
         "startup_s": _("starting processes and connecting"),
+        "rest_s": _("the rest: checks, and the time between slices"),
         "wall_s": _("whole run"),
     }
     wall = timings.get("wall_s")
+    known = {key: timings[key] for key in names if timings.get(key) is not None}
+    if wall:
+        known["rest_s"] = max(0.0, wall - sum(known[key] for key in known if key != "wall_s"))
     rows = [
-        (words(name), number(timings[key]), percent(timings[key] / wall) if wall else Cell(""))
+        (words(name), number(known[key]), percent(known[key] / wall) if wall else Cell(""))
         for key, name in names.items()
-        if timings.get(key) is not None
+        if key in known
     ]
     columns = text_column(_("Part")), Column(_("seconds")), Column(_("share"))
     return Table(_("Where the run's own time went"), columns, rows, "timings")

@@ -48,7 +48,7 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
     `among`: all ladders of the run where these are some of them, so that titles tell them apart.
     """
     parts = dict.fromkeys(place_of(step.layer) for ladder in ladders for step in ladder.steps)
-    return of_times(
+    chart = of_times(
         {
             "kind": "stack",
             "label": _(
@@ -63,6 +63,7 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
             "max": _shared_maximum(ladders),
         }
     )
+    return {**chart, "ends": [_whole(chart, row, end) for row, end in enumerate(chart["ends"])]}
 
 
 def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
@@ -209,6 +210,18 @@ def _own_share(step: Step | None) -> float | None:
     if step is None:
         return None
     return step.step_us
+
+
+def _whole(chart: Chart, row: int, end: str) -> str:
+    """The text at the end of a bar. Layers that are faster than the one below are drawn left of 0, so
+    the bar ends further right than the whole: the text has both.
+    """
+    values = [series["values"][row] or 0.0 for series in chart["series"]]
+    ends_at, whole = sum(value for value in values if value > 0), sum(values)
+    right, left, shown = (
+        number_format.number(value, chart["decimals"]) for value in (ends_at, ends_at - whole, whole)
+    )
+    return end if right == shown else f"{right} − {left} = {end}"
 
 
 def _height(part: str) -> int:

@@ -27,22 +27,24 @@ def note() -> str:
         "Latency is timed from the intended start of each operation. It is the lag, which is the time until"
         " a connection was free and the client awake, and the service time. Late operations ended after the"
         " latency limit; skipped ones would have begun after it. A rate is held if no more than 2 % of what"
-        " was due has not ended."
+        " was due has not ended. What is due scatters around the rate if its gaps are exponential. The columns"
+        " “due” and “ended” count all slices together; throughput is that of a typical slice, so it can differ"
+        " from what ended."
     )
 
 
 def sentences(variants: Sequence[VariantResult]) -> list[str]:
     """A sentence for each variant that could not hold its rate."""
     short = _(
-        "%(variant)s could not hold %(rate)s operations/s: %(ended)s/s ended. Skipped: %(skipped)s; not begun"
-        " when the windows closed: %(backlog)s."
+        "%(variant)s could not hold its rate: %(due)s operations/s were due, and %(ended)s/s ended. Skipped:"
+        " %(skipped)s; not begun when the windows closed: %(backlog)s."
     )
     return [
         short
         % {
             "variant": variant_title(row),
-            "rate": f"{found.rate:.12g}",
-            "ended": f"{found.achieved_per_s:.6g}",
+            "due": number_format.number(found.offered_per_s),
+            "ended": number_format.number(found.achieved_per_s),
             "skipped": number_format.whole(found.skipped),
             "backlog": number_format.whole(found.backlog),
         }

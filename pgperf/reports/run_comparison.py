@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.analysis.definition_diff import (
     Difference,
@@ -25,7 +26,7 @@ from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.compared_run import ComparedRun, all_stored
-from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.comparisons import outcome_note, outcome_text
 from pgperf.reports.fact_names import difference_cells
 from pgperf.reports.labels import colour, layer_title, variant_lines, variant_title
 from pgperf.reports.run_json import TERMINAL
@@ -123,7 +124,8 @@ class RunComparison:
                 "The times per operation are the centres of the blocks, which the runs’ pages may not show."
             )
         )
-        return f"{times} {_('The ratio is their quotient, and the change is their difference.')}"
+        quotient = _("The ratio is their quotient, and the change is their difference.")
+        return f"{times} {quotient} {outcome_note()}"
 
     @property
     def server_settings(self) -> Table | None:
@@ -198,12 +200,17 @@ def _nothing_in_common(*sides: ComparedRun) -> str:
 
 def disturbance(side: ComparedRun) -> str:
     """That the run was much disturbed, and what follows; "" if it was not."""
-    if not side.disturbed:
+    most = side.most_disturbed
+    if most is None:
         return ""
     return _(
-        "%(run)s was much disturbed: others took at most %(share)s of the time. A difference that this may"
-        " explain is inconclusive."
-    ) % {"run": side.run, "share": number_format.percent(side.disturbed)}
+        "%(run)s was much disturbed: others took at most %(share)s of the time of %(variant)s, the most"
+        " disturbed variant. A difference that this may explain is inconclusive."
+    ) % {
+        "run": side.run,
+        "variant": variant_title(most.variant),
+        "share": number_format.percent(most.disturbed),
+    }
 
 
 def _partial(run: Run) -> str:
@@ -326,8 +333,16 @@ def _nothing_found(told: Sequence[Change]) -> str:
 
 def _reasons(undecided: Sequence[Change]) -> Iterator[str]:
     doubted = sum(change.is_doubted for change in undecided)
-    if doubted < len(undecided):
+    chance = sum(change.may_be_chance for change in undecided)
+    if doubted + chance < len(undecided):
         yield _("Intervals are too wide to tell.")
+    if chance:
+        text = ngettext(
+            "%d interval lies outside ±1 %%, but among so many comparisons that can be chance.",
+            "%d intervals lie outside ±1 %%, but among so many comparisons that can be chance.",
+            chance,
+        )
+        yield text % chance
     if doubted:
         yield _("A disturbance may explain a difference.")
 

@@ -8,6 +8,8 @@ from pgperf.reports.number_format import number, seconds, short_percent
 
 #: Of its budget. A run that used less than this ended because no further block would have fit.
 _ALL_USED = 0.95
+#: A half-width that says nothing of a ratio.
+_NOTHING = 1.0
 
 
 def sentence(run: Run) -> str:
@@ -46,6 +48,8 @@ def _reached(ending: Ending) -> str:
     """The precision of a run that did not end for it."""
     if ending.precision is None:
         return _("the precision is not known: run longer.")
+    if ending.precision >= _NOTHING:
+        return _("the ratios are not even known to ±100 %: run longer or on a quieter machine.")
     if ending.target is None or ending.precision <= ending.target:
         return _("the ratios are known to ±%(precision)s.") % _words(ending)
     return _(

@@ -19,7 +19,7 @@ from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.compared_run import ComparedRun, all_stored
-from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.comparisons import outcome_note, outcome_text
 from pgperf.reports.fact_names import fact_name, fact_text
 from pgperf.reports.labels import layer_title, variant_title
 from pgperf.reports.run_comparison import MEASURES, RunComparison, compare, conditions_of, measure_title
@@ -141,7 +141,7 @@ class SeveralRuns:
             "Each run is compared with the baseline alone, so the more runs there are, the more"
             " comparisons differ by chance."
         )
-        return [ratio_note, *([chance_note] if len(self.comparisons) > 1 else [])]
+        return [ratio_note, outcome_note(), *([chance_note] if len(self.comparisons) > 1 else [])]
 
     @cached_property
     def _levels(self) -> list[dict[str, Level]]:

@@ -165,7 +165,7 @@ def heat_map(setting: Setting, among: Sequence[Setting]) -> Table:
     if setting.means:
         means = (_mean_cell(setting, column) for column in setting.columns)
         rows.append((words(_mean_head(setting)), *means))
-    caption = _("Time per operation over %(title)s: ratio to %(base)s, with its 95 %% interval") % {
+    caption = _("Time per operation over %(title)s (above 1: slower): ratio to %(base)s, with its 95 %% interval") % {
         "title": setting_title(setting, among), "base": _base_titles(setting),
     }  # fmt: skip
     return Table(caption, columns, rows, "heat")
@@ -218,7 +218,7 @@ def mean_chart(setting: Setting) -> Chart:
         "kind": "bars",
         "label": _("Geometric mean of the time of each layer over all workloads, relative to %s.")
         % setting.bases_title,
-        "axis": _("time relative to %s") % setting.bases_title,
+        "axis": _("time relative to %s (above 1: slower)") % setting.bases_title,
         "rows": [[setting.column_title(column)] for column in shown],
         "values": [mean.ratio if mean else 1.0 for _column, mean in known],
         "colours": [colour(layer) for layer, _workers in shown],
@@ -233,7 +233,7 @@ def bars(setting: Setting, among: Sequence[Setting]) -> Chart:
         "kind": "groups",
         "label": _("Relative throughput by workload over %s. The tables have the numbers.")
         % setting_title(setting, among),
-        "axis": _("throughput relative to %s") % setting.column_title(setting.base),
+        "axis": _("throughput relative to %s (above 1: faster)") % setting.column_title(setting.base),
         "rows": [_row_lines(setting, name) for name in setting.workloads],
         "series": [_series(setting, column) for column in setting.columns],
         "line": 1,

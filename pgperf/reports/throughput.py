@@ -31,6 +31,7 @@ def throughput_note() -> str:
         "Throughput counts every operation. In the time per operation, no operation counts as longer than"
         " the slice’s 99th percentile. So one is not exactly the reciprocal of the other. CPU per operation"
         " is a mean over every operation, too; the time breakdown scales it to the time per operation."
+        " The throughput is that of a typical slice, so a few slow slices hardly change it."
     )
 
 

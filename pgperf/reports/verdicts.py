@@ -117,13 +117,15 @@ def height(variant: Variant) -> tuple[int, bool, int]:
 
 
 def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
-    """The bottlenecks of a variant in all workloads, the most frequent one first."""
+    """The bottlenecks of a variant in all workloads, the most frequent one first; last, where none is
+    known.
+    """
     by_word: dict[str, list[str]] = {}
     for row in measured(variants):
         if not last.differs_in(row.identity) - {"workload"} and (found := row.record.verdict):
             by_word.setdefault(found.word, []).append(row.workload)
     count = sum(map(len, by_word.values()))
-    by_number = sorted(by_word.items(), key=lambda each: -len(each[1]))
+    by_number = sorted(by_word.items(), key=lambda each: (each[0] == verdict_kinds.DISTURBED, -len(each[1])))
     return _("%(variant)s: %(verdicts)s.") % {
         "variant": variant_title(replace(last, named=False)),
         "verdicts": "; ".join(_in_workloads(word, names, count) for word, names in by_number),
@@ -132,7 +134,9 @@ def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
 
 def _in_workloads(word: str, names: Sequence[str], count: int) -> str:
     """A bottleneck with the workloads that have it, of `count`."""
-    parts = {"verdict": word_title(word), "number": len(names), "count": count, "names": ", ".join(names)}
+    disturbed = word == verdict_kinds.DISTURBED
+    title = _("not known (other work disturbed it)") if disturbed else word_title(word)
+    parts = {"verdict": title, "number": len(names), "count": count, "names": ", ".join(names)}
     if len(names) == count:
         text = ngettext("%(verdict)s in %(count)d workload", "%(verdict)s in all %(count)d workloads", count)
         return text % parts

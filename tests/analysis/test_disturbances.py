@@ -147,6 +147,16 @@ def test_a_slow_clock_lengthens_each_operation_by_one_read() -> None:
     )
 
 
+def test_a_small_disturbance_is_not_named_but_told_to_be_there() -> None:
+    """The grade counts it, so what is named is less than the grade says."""
+    large, small = (Disturbance("run_queue", "host", us, us / 1000, 1.6) for us in (640.0, 20.0))
+    assert grade_sentence(Grade("poor", 0.66, (large, small))) == (
+        "64 % of the time in the run queue, while other processes kept 1.6 of the host's CPUs busy"
+        " (at most 640 µs); the rest is smaller"
+    )
+    assert "the rest" not in grade_sentence(Grade("poor", 0.64, (large,)))
+
+
 def test_a_slow_clock_takes_no_verdict_away() -> None:
     """Its time is known, so it changes no word, however near the parts are."""
     timed = row(100.0, client=40.0, server=39.5)

@@ -231,6 +231,15 @@ def test_a_suite_has_the_means_of_its_layers() -> None:
     assert "geometric mean" in found["How the layers compare"].sentences[0]
 
 
+def test_a_much_disturbed_suite_is_to_be_measured_again() -> None:
+    run = make_catalog_run("driver-suite-published")
+    assert told(run)["What to do next"].sentences[0].startswith("Open Layers")
+    row = run.variants.filter(control=0)[2]
+    row.verdict = {**factories.stored_verdict(), **graded("poor", 0.7)}
+    row.save()
+    assert told(run)["What to do next"].sentences == ("Run it again when the machine is quieter.",)
+
+
 def test_the_sentences_and_charts_of_a_suite_are_about_one_setting() -> None:
     run = add_cpu_accounts(make_catalog_run("driver-suite"))
     found = told(run)

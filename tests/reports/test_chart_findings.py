@@ -23,6 +23,18 @@ CHARTS: list[tuple[dict[str, Any], str]] = [
         "libpq · tcp: the largest part is client, 10.0 of 10.0 (µs).",
     ),
     (
+        {"kind": "stack", "axis": "%", "rows": ROWS, "series": series([70.0, 20.0], [30.0, 80.0])},
+        "The largest part is server of ORM · tcp: 80.0 (%).",
+    ),
+    (
+        {"kind": "bars", "axis": "µs", "rows": ROWS, "values": [1.001, 1.002]},
+        "All are 1.00: µs.",
+    ),
+    (
+        {"kind": "groups", "axis": "ratio", "rows": ROWS, "line": 1, "series": series([1.0, 1.0], [0.5, 2.0])},
+        "From 0.50 (libpq · tcp) to 2.00 (ORM · tcp): server, ratio.",
+    ),
+    (
         {"kind": "bars", "axis": "µs", "rows": ROWS, "values": [4.0, 2.0]},
         "From 2.00 (ORM · tcp) to 4.00 (libpq · tcp): µs.",
     ),

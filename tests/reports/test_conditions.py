@@ -53,6 +53,13 @@ def test_a_search_shows_its_limit_and_the_schedule_of_its_rates() -> None:
     assert searching["Rate search (p99, ms)"] == "10.0"
 
 
+def test_load_hosts_have_their_conditions_in_words_where_there_are_some() -> None:
+    plain, spread = shown(asked()), shown(asked(load_hosts=(1, 2)))
+    assert set(spread) - set(plain) == {"Names of load hosts", "Go on without a lost load host"}
+    assert spread["Names of load hosts"] == "any"
+    assert spread["Go on without a lost load host"] == "no"
+
+
 @pytest.mark.parametrize("api", BULK_APIS)
 def test_the_api_for_many_rows_is_shown_where_rows_are_inserted(api: str) -> None:
     title = str(dict(Benchmark.BulkApi.choices)[api])

@@ -58,6 +58,17 @@ def test_an_unknown_difference_says_why() -> None:
     assert told(run, before).sentences[0].startswith("Not known: the intervals are too wide")
 
 
+def test_a_difference_that_may_be_chance_among_many_is_not_too_wide() -> None:
+    before, run = stored(), stored(slower=dict.fromkeys(factories.LAYER_NAMES, 1.05))
+    waves = (0.03, -0.03, 0.01, -0.01, 0.02, -0.02)
+    for level in (level for each in (before, run) for level in each.summary["levels"]):
+        level["log_us"] = [[math.log(level["us"]) + wave for wave in waves]]
+    before.save()
+    run.save()
+    (sentence,) = told(run, before).sentences
+    assert sentence == f"Not known: among so many comparisons, the difference from {before} can be chance."
+
+
 def test_routes_that_changed_otherwise_are_named() -> None:
     before, run = stored(), stored()
     for level in run.summary["levels"]:

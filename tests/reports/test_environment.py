@@ -31,8 +31,14 @@ def test_timings_leave_out_what_was_not_measured() -> None:
     table = environment.timings_table({"wall_s": 10.0, "slices_s": 8.0})
     assert texts(table) == [
         ["slices (lead-ins and windows)", "8.00", "80.0 %"],
+        ["the rest: checks, and the time between slices", "2.00", "20.0 %"],
         ["whole run", "10.0", "100 %"],
     ]
+
+
+def test_how_the_run_ended_is_a_sentence_and_no_table() -> None:
+    ended = {"ending": {"precision": 0.1965}, "predicted": {"precision": 0.2}, "python": "3.11.2"}
+    assert [texts(table) for table in environment.environment_tables(ended)] == [[["Python", "3.11.2"]]]
 
 
 @pytest.mark.parametrize("access", [None, "role_ada", ["role_ada"], {"tcp": "role_ada"}, {"tcp": None}])

@@ -38,6 +38,11 @@ def test_the_answer_is_first_and_every_section_follows_open(run: Run) -> None:
     assert html.count("<svg") == html.count("<figure") > 5
 
 
+def test_outcomes_that_ask_for_more_than_the_intervals_show_say_so(run: Run) -> None:
+    """Where the outcomes are, and where their words are explained."""
+    assert run_html(run).count("of two similar intervals one may differ and the other be inconclusive") == 2
+
+
 def test_what_was_skipped_is_open(run: Run) -> None:
     run.summary["skipped"] = [{"layer": "asyncpg", "reason": "not installed"}]
     html = run_html(run)

@@ -34,6 +34,16 @@ def test_the_segments_of_a_bar_add_up_to_the_last_rung(run: Run) -> None:
     ]
 
 
+def test_a_bar_with_a_layer_left_of_zero_says_where_it_ends_and_what_the_whole_is(run: Run) -> None:
+    found = read(run).ladders
+    first, below, *_others, last = found[0].steps
+    times = {first: (500.0, 500.0), below: (293.0, -207.0), last: (2328.0, 2035.0)}
+    steps = tuple(replace(step, us=us, step_us=step_us) for step, (us, step_us) in times.items())
+    ends = ladders.time_split([replace(found[0], steps=steps), *found[1:]])["ends"]
+    assert ends[0] == "2,535 − 207 = 2,328 µs"
+    assert "−" not in "".join(ends[1:])
+
+
 def test_a_rung_s_baseline_is_the_one_below_and_a_side_rung_s_the_first(run: Run) -> None:
     found = read(run).ladders
     chart = ladders.ladder_chart(found[0], found)

@@ -10,7 +10,7 @@ from django.urls import reverse
 from pgperf.analysis.open_loop import OpenLoop
 from pgperf.cli import markdown, result
 from pgperf.models import Run, VariantResult
-from pgperf.reports import open_loops, run_page, verdicts
+from pgperf.reports import answer, open_loops, run_page, verdicts
 from pgperf.reports.run_json import variant_json
 from pgperf.reports.run_rows import read
 from pgperf.reports.throughput import latency_table
@@ -73,9 +73,26 @@ def test_each_rate_has_a_row_with_its_lag_and_whether_it_was_held(run: Run) -> N
 def test_a_rate_that_could_not_be_held_is_said_in_a_sentence(run: Run) -> None:
     (said,) = open_loops.sentences(read(run).variants)
     assert (
-        said == "Django ORM · tcp · 1000000/s exponential could not hold 1000000 operations/s: 9000/s ended."
-        " Skipped: 3; not begun when the windows closed: 9,000,000."
+        said
+        == "Django ORM · tcp · 1000000/s exponential could not hold its rate: 1,000,000 operations/s were due,"
+        " and 9,000/s ended. Skipped: 3; not begun when the windows closed: 9,000,000."
     )
+
+
+def test_what_was_due_is_said_and_not_the_rate_that_was_asked_for(run: Run) -> None:
+    """Of an exponential schedule more may be due; the judgement is by that, and so is the sentence."""
+    found = OpenLoop(50.0, "exponential", due=2555, ended=2467, late=0, skipped=0, backlog=74, seconds=50.0)
+    with_rate(run.variants.get(layer="django_orm"), found)
+    (said,) = open_loops.sentences(read(run).variants)
+    assert "51.1 operations/s were due, and 49.3/s ended." in said
+
+
+def test_the_answer_counts_the_rates_that_were_held(run: Run) -> None:
+    points = {point.question: point for point in answer.points(read(run))}
+    held = points["Whether rates were held"]
+    assert held.sentences == ("1 of 2 variants with a rate held it.",)
+    assert [line.text for line in held.lines] == open_loops.sentences(read(run).variants)
+    assert held.anchor == "rate"
 
 
 def test_the_topic_of_the_page_has_them_where_the_run_has_a_rate(run: Run, admin_client: Client) -> None:
@@ -86,14 +103,14 @@ def test_the_topic_of_the_page_has_them_where_the_run_has_a_rate(run: Run, admin
         for each in (run, closed)
     ]
     assert ["Operations at a given rate" in page for page in pages] == [True, False]
-    assert "could not hold 1000000 operations/s" in pages[0]
+    assert "could not hold its rate" in pages[0]
 
 
 def test_terminal_and_markdown_have_the_table_and_the_sentence(run: Run) -> None:
     rows = read(run)
     for text in (result.report(rows), markdown.markdown(rows)):
         assert "Operations at a given rate" in text
-        assert "could not hold 1000000 operations/s" in text
+        assert "could not hold its rate" in text
     assert open_loops.note() in result.report(rows)
     closed = read(make_results(make_run()))
     assert "at a given rate" not in result.report(closed)

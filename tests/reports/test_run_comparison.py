@@ -1,6 +1,7 @@
 """Two runs side by side: what differs around their figures, and what is said of these."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -47,3 +48,25 @@ def test_times_that_an_older_version_did_not_store_are_not_those_of_the_pages() 
     note = compare_runs(before, after).note
     assert "which the runs’ pages may not show" in note
     assert "The ratio is their quotient" in note
+
+
+def scattered(us: float) -> Run:
+    """A run whose variants take so long, a few per cent apart from block to block."""
+    run = ended()
+    waves = (0.03, -0.03, 0.01, -0.01, 0.02, -0.02)
+    for level in run.summary["levels"]:
+        level |= {"log_us": [[math.log(us) + wave for wave in waves]], "base_layer": "", "us": us}
+    return run
+
+
+def test_an_interval_beside_the_margin_is_not_too_wide() -> None:
+    """One comparison alone would differ; among all of the run, the same interval does not."""
+    before, after = scattered(100), scattered(105)
+    (said,) = compare_runs(before, after).headlines
+    assert "15 intervals lie outside ±1 %, but among so many comparisons that can be chance." in said
+    assert "too wide" not in said
+    assert "of two similar intervals one may differ" in compare_runs(before, after).note
+    for run in (before, after):
+        del run.summary["levels"][1:]
+    (alone,) = compare_runs(before, after).headlines
+    assert "time per operation is ×1.050" in alone

@@ -38,6 +38,10 @@ ENOUGH = Ending(reason="precision", blocks=8, seconds=58.2, budget_s=90.0, preci
             "90 s used up; the ratios are known to ±1.6 %.",
         ),
         (
+            {"reason": "budget", "seconds": 90.0, "precision": 1.5},
+            "90 s used up; the ratios are not even known to ±100 %: run longer or on a quieter machine.",
+        ),
+        (
             {"reason": "budget", "seconds": 112.0, "precision": None},
             "90 s used up; the precision is not known: run longer.",
         ),

@@ -112,7 +112,10 @@ def test_the_means_name_the_layer_that_they_are_relative_to() -> None:
         "socket: geometric mean of the time over libpq (C) in 1 workloads: psycopg 3 ×1.00"
     )
     chart = suite.mean_chart(setting)
-    assert (chart["axis"], "relative to libpq (C)." in chart["label"]) == ("time relative to libpq (C)", True)
+    assert (chart["axis"], "relative to libpq (C)." in chart["label"]) == (
+        "time relative to libpq (C) (above 1: slower)",
+        True,
+    )
     assert {row[0]: round(value, 2) for row, value in zip(chart["rows"], chart["values"], strict=True)} == {
         "libpq (C)": 1, "psycopg 3": 1, "asyncpg": 6
     }  # fmt: skip
@@ -148,6 +151,15 @@ def test_one_sentence_names_the_bottleneck_of_every_workload() -> None:
     ]
     assert sentences(run, dict.fromkeys(WORKS, "client_cpu")) == [
         "asyncpg · socket: client CPU in all 3 workloads."
+    ]
+
+
+def test_a_disturbed_workload_has_no_bottleneck_and_comes_last() -> None:
+    run = measured()
+    words = {"one": "disturbed", "many": "disturbed", "wide": "client_cpu"}
+    assert sentences(run, words) == [
+        "asyncpg · socket: client CPU in 1 of 3 workloads (wide);"
+        " not known (other work disturbed it) in 2 of 3 workloads (one, many)."
     ]
 
 
@@ -194,6 +206,13 @@ def test_the_page_has_a_heat_map_instead_of_a_ladder_for_each_workload(admin_cli
     text = admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
     assert "geometric mean of the time over libpq" in text
     assert 'class="pgperf-table numbers heat"' in text
+
+
+def test_table_and_chart_each_say_which_direction_is_slower() -> None:
+    """The table is of times and the chart of throughput, so their sides of 1 differ."""
+    (setting,) = found = suite.settings(read(measured()))
+    assert "(above 1: slower)" in suite.heat_map(setting, found).caption
+    assert suite.bars(setting, found)["axis"] == "throughput relative to libpq (C) (above 1: faster)"
 
 
 def test_the_figures_have_percentiles_and_the_variation() -> None:

@@ -161,7 +161,7 @@ def test_a_disturbed_measurement_is_graded_beside_its_verdict(variants: list[Var
     assert (found.word, found.grade) == ("client CPU", "much disturbed")
     assert str(found.notes[0]) == (
         "Others took at most 24.0 % of the time: the hypervisor took 12 % of the host's CPU time (steal)"
-        " (at most 191 µs)"
+        " (at most 191 µs); the rest is smaller"
     )
     claim = verdicts.verdict_table(variants).rows[0][1]
     assert claim.lines == ["client CPU, likely", "measurement much disturbed"]

@@ -12,4 +12,6 @@ def part(rows: RunRows) -> Part:
         "controls": controls if controls.rows else None,
         "notes": login_conditions.notes(rows),
     }
-    return part | {"one_fit": rows.has_one_fit} if any(part.values()) else {}
+    if not any(part.values()):
+        return {}
+    return part | {"one_fit": rows.has_one_fit, "outcome_note": comparisons.outcome_note()}

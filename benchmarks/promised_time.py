@@ -46,7 +46,7 @@ ORM = "orm-overhead"
 SLOW, SHORT = "slow-list", "short-list"  # made by benchmarks.promised_site
 _RUN_QUICK = (ORM, SHORT)  # with the option --quick
 _SITE = "from benchmarks import promised_site as site; "
-_LEAST = re.compile(r"^budget_s: \d+ blocks take at least (\d+) s")
+_LEAST = re.compile(r"^(?:budget_s|time budget): \d+ blocks take at least (\d+) s")
 
 
 @dataclass(frozen=True)

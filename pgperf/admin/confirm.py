@@ -65,7 +65,9 @@ def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
         test_run = _request(page, request, row, form)
         if test_run is not None:
             return HttpResponseRedirect(pages.url(page, "pgperf_run_change", test_run.pk))
-    return pages.render(page, request, "admin/pgperf/run/confirm.html", _context(row, form, again))
+    return pages.render(
+        page, request, "admin/pgperf/run/confirm.html", _context(request.user, row, form, again)
+    )
 
 
 def _form(request: HttpRequest, row: VariantResult) -> ConfirmForm:
@@ -100,14 +102,16 @@ def _request(
     return test_run
 
 
-def _context(row: VariantResult, form: ConfirmForm, again: str) -> dict[str, Any]:
+def _context(user: Any, row: VariantResult, form: ConfirmForm, again: str) -> dict[str, Any]:
+    database = row.run.database
     return {
         "title": gettext("Confirm %s") % variant_title(row),
         "run": row.run,
-        "database": row.run.database,
+        "database": database,
         "form": form,
         "again": again,
         "preview": preview(row),
+        "waits": look.waits(database, user) if database else "",
         "workers": live_workers(),
         "worker_command": worker_command(),
     }

@@ -87,11 +87,22 @@ def _runs(row: Database | Benchmark, user: Any) -> list[Consequence]:
     name = str(row._meta.model_name)
     runs = Run.objects.using(row._state.db).filter(**{name: row.pk})
     hidden = runs if restriction.marked(row) else runs.filter(restricted=True)
-    both = (
-        (_("Runs of %s that only superusers may see then:") % row, hidden),
-        (_("Runs of %s that stay as they are:") % row, runs.exclude(pk__in=hidden.values("pk"))),
-    )
-    return [_listed(text, found, user) for text, found in both if found.exists()]
+    unchanged = runs.exclude(pk__in=hidden.values("pk"))
+    told = [(_("Runs of %s that only superusers may see then:") % row, hidden)]
+    if isinstance(row, Database):
+        told += _under_way(row, runs)
+        unchanged = unchanged.exclude(status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
+    told.append((_("Runs of %s that stay as they are:") % row, unchanged))
+    return [_listed(text, found, user) for text, found in told if found.exists()]
+
+
+def _under_way(database: Database, runs: QuerySet[Run]) -> list[tuple[str, QuerySet[Run]]]:
+    """What becomes of runs that have not ended: a run reads its database's routes when it starts."""
+    queued, running = (runs.filter(status=each) for each in (Run.Status.QUEUED, Run.Status.RUNNING))
+    return [
+        (_("Queued runs of %s, which will fail:") % database, queued),
+        (_("Runs of %s under way, which go on:") % database, running),
+    ]
 
 
 def _told(text: str, rows: Sequence[Model], seen: Collection[Any]) -> Consequence:

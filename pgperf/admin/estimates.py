@@ -42,8 +42,11 @@ def estimate_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
 
 
 def estimate_of(asked: Measured) -> dict[str, Any]:
-    """The estimate of a query of mine. What is still missing of the query does not change it."""
+    """The estimate of a query of mine. Of the query, only what names it changes the estimate."""
     workload = filled(asked.workload)
+    names_it = workload[asked.kind.usual[0]]
+    if not names_it.value():
+        return missing_json(names_it.label)
     workload.is_valid()  # fills its instance
     return _estimate(filled(asked.benchmark), [workload.instance], asked.user)
 

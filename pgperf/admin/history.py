@@ -33,8 +33,7 @@ def history_page(
         "benchmark": benchmark,
         "found": found,
     }
-    if found:
-        context |= _shown(found)
+    context |= _shown(found) if found else {"deleted": _of_deleted_databases(request, benchmark)}
     context |= {"may_export": may_export, "may_start": may_start, "chart_js": pages.chart_js()}
     return pages.render(page, request, "admin/pgperf/benchmark/runs.html", context)
 
@@ -54,6 +53,12 @@ def download(request: HttpRequest, name: str, benchmark: Benchmark) -> HttpRespo
 
 def _visible(request: HttpRequest) -> Any:
     return permissions.visible(Run.objects.all(), request.user)
+
+
+def _of_deleted_databases(request: HttpRequest, benchmark: Benchmark) -> int:
+    """How many results have no database any more."""
+    done = _visible(request).filter(benchmark=benchmark, status=Run.Status.DONE)
+    return int(done.filter(database=None).count())
 
 
 def _asked(request: HttpRequest, most: int) -> Asked:

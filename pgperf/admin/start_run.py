@@ -85,7 +85,10 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
         if run is not None:
             return HttpResponseRedirect(after(page, request, run))
     return pages.render(
-        page, request, "admin/pgperf/benchmark/start.html", _context(benchmark, databases, form, again)
+        page,
+        request,
+        "admin/pgperf/benchmark/start.html",
+        _context(request.user, benchmark, databases, form, again),
     )
 
 
@@ -168,7 +171,7 @@ def after(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
 
 
 def _context(
-    benchmark: Benchmark, databases: QuerySet[Database], form: StartForm, again: str
+    user: Any, benchmark: Benchmark, databases: QuerySet[Database], form: StartForm, again: str
 ) -> dict[str, Any]:
     database = _chosen(databases, form)
     return {
@@ -181,6 +184,7 @@ def _context(
         "one_database": len(databases) == 1,
         "workers": live_workers(),
         "paused": state.pause(),
+        "waits": look.waits(database, user) if database else "",
         "worker_command": worker_command(),
     }
 

@@ -16,18 +16,19 @@ from django.urls import reverse
 
 from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
+from pgperf.conf import get_settings
 from pgperf.core import limits
 from pgperf.core.exceptions import PgperfError, RunConflict, RunWaits
-from pgperf.core.records import CONNECTION_MODES, IDLES, PLACEMENTS, Definition
+from pgperf.core.records import CONNECTION_MODES, IDLES, PLACEMENTS, Definition, LeftOut
 from pgperf.models import Benchmark, Database, Run
-from pgperf.reports.preview import time_text
-from pgperf.reports.run_json import TERMINAL, progress_json, rows_json
+from pgperf.reports.preview import missing_layers, time_text
+from pgperf.reports.run_json import TERMINAL, live_workers, progress_json, rows_json
 from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import read
 from pgperf.runner.plan import make_plan
 from pgperf.runs import state
 from pgperf.runs.definitions import Overrides, starting_here
-from pgperf.worker.execution import perform
+from pgperf.worker.execution import perform, skipped_layers
 
 #: The same interval as the run page: frequent polling would disturb the run.
 _POLL_SECONDS = 2.0
@@ -129,8 +130,18 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
 def _say_time(asked: Run, bar: Bar) -> None:
     """Nothing of a run that has no plan: its own error says why."""
     with suppress(PgperfError):
-        plan = make_plan(starting_here(Definition.from_json(asked.definition)))
+        definition = starting_here(Definition.from_json(asked.definition))
+        plan = make_plan(definition, _left_out(asked, definition))
         bar.line(f"{asked} takes {time_text(plan)}.")
+
+
+def _left_out(asked: Run, definition: Definition) -> list[LeftOut]:
+    """What cannot run where the run takes place, and so takes no time."""
+    if asked.queue:
+        missing = missing_layers(definition.layers, live_workers())
+        return [LeftOut(layer=layer, reason=reason) for layer, reason in missing.items()]
+    settings = get_settings()
+    return skipped_layers(definition, settings.BUILD_DIR, settings.programs)
 
 
 def find_benchmark(name: str) -> Benchmark:

@@ -190,12 +190,17 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
 
 
 def _nothing_in_common(*sides: ComparedRun) -> str:
-    """That no variant is in both runs, with one of each to see why."""
+    """Which runs have no results; else that no variant is in both, with one of each to see why."""
+    if empty := [_without_results(side.run) for side in sides if not side.levels]:
+        return "; ".join(empty)
     ids = " and ".join(str(side.run.pk) for side in sides)
-    measured = [
-        f"run {side.run.pk} has {variant_title(side.levels[0].variant)}" for side in sides if side.levels
-    ]
+    measured = [f"run {side.run.pk} has {variant_title(side.levels[0].variant)}" for side in sides]
     return "; ".join([f"runs {ids}: no variant was measured in both", *measured])
+
+
+def _without_results(run: Run) -> str:
+    ends = {"failed": "failed and ", "cancelled": "was cancelled and ", "lost": "was lost and "}
+    return f"run {run.pk} {ends.get(_status(run), '')}has no results"
 
 
 def disturbance(side: ComparedRun) -> str:

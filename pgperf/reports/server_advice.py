@@ -115,20 +115,21 @@ def notes(server: Server, findings: Sequence[Finding]) -> list[str]:
                 " and after: the calculation is a starting point and knows nothing of your queries."
             )
         )
-    else:
+    elif all(each.agrees for each in findings):
         found.append(_("All settings are as advised."))
     return found
 
 
 def _overridden(findings: Sequence[Finding]) -> list[str]:
-    """Where the present values come from that no statement here changes."""
+    """Where the present values come from that no statement here can change."""
     text = _(
         "%(names)s: the present value comes from %(source)s, which goes before the server's configuration. Change it"
-        " there."
+        " there. No statement here changes it."
     )
     names: dict[str, list[str]] = {}
     for each in findings:
-        names.setdefault(each.source, []).append(each.name)
+        if not each.agrees:
+            names.setdefault(each.source, []).append(each.name)
     titles = _source_titles()
     return [
         text % {"names": ", ".join(names[source]), "source": title}

@@ -117,7 +117,8 @@ class Pace:
 
     def check(self) -> None:
         if self.passed_s() > _LATEST * self.budget_s:
-            raise TimeIsUp(f"budget_s: the run has {self.budget_s:.0f} s and took {self.passed_s():.0f} s")
+            has, took = map(preflight.lasting, (self.budget_s, self.passed_s()))
+            raise TimeIsUp(f"time budget: the run has {has} and took {took}")
 
     def _after(self, cohort: int, block: int) -> Counter[Step]:
         """The steps after the rounds of this block, up to the sixth block, a round in each."""

@@ -95,11 +95,17 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
 
 def too_short(least_s: float, budget_s: float) -> BudgetTooShort:
     """The refusal of a run whose six blocks take at least `least_s`."""
-    asked_s = math.ceil(least_s * _RESERVE)
+    asked = ASKED_BUDGET.format(math.ceil(least_s * _RESERVE))
     return BudgetTooShort(
-        f"budget_s: {LEAST_BLOCKS} blocks take at least {math.ceil(least_s)} s on this machine, and the run has"
-        f" {budget_s:.0f} s; {ASKED_BUDGET.format(asked_s)}, or choose fewer layers, routes or clients"
+        f"time budget: {LEAST_BLOCKS} blocks take at least {lasting(math.ceil(least_s))} on this machine, and the run"
+        f" has {lasting(budget_s)}; {asked}, or choose fewer layers, routes or clients"
     )
+
+
+def lasting(seconds: float) -> str:
+    """Such as "95 s (1 min 35 s)": the fields of a form take seconds."""
+    whole = round(seconds)
+    return f"{whole} s" + (f" ({whole // 60} min {whole % 60} s)" if whole >= 60 else "")
 
 
 def most_workers(plan: Plan) -> int:
@@ -182,7 +188,7 @@ def _problem(need: ResourceEstimate, headroom: Headroom, connection_share: float
         )
     if need.seconds > max_seconds:
         return (
-            f"time: the run would take about {need.seconds:.0f} s, allowed are {max_seconds:.0f} s "
+            f"time: the run would take about {lasting(need.seconds)}, allowed are {lasting(max_seconds)} "
             "(PGPERF['MAX_RUN_SECONDS']); choose fewer blocks, rounds, routes or layers"
         )
     return ""

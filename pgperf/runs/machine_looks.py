@@ -29,10 +29,13 @@ _REASON_CHARACTERS = 300
 def ask(queue: str) -> MachineLook:
     """Ask a worker of the queue to look; the request that is waiting, if there is one.
 
-    Raises RunConflict while pgperf is paused, and BrokerUnreachable.
+    Raises RunConflict while pgperf is paused or all workers execute runs, and BrokerUnreachable.
     """
     if state.pause():
         raise RunConflict("pgperf is paused: no worker looks at its machine before the pause ends")
+    if busy := state.runs_of_all_workers():
+        names = " or ".join(f"run {run.pk}" for run in busy)
+        raise RunConflict(f"no worker is free to look at its machine: wait until {names} has ended")
     if waiting := _waiting().filter(queue=queue).first():
         return waiting
     _forget_old()

@@ -557,6 +557,18 @@ def busy_with(machine: str, besides: int | None = None) -> Run | None:
     return (found if besides is None else found.exclude(pk=besides)).first()
 
 
+def holders(database: Database) -> list[Run]:
+    """The runs one of which a new run on the database waits for; none if a worker can start it."""
+    return list(_live_runs().filter(busy_key=str(database.pk))) or runs_of_all_workers()
+
+
+def runs_of_all_workers() -> list[Run]:
+    """The runs under way, if each worker that is online executes one; else none."""
+    workers = {*live_workers().values_list("hostname", flat=True)}
+    runs = list(_live_runs().filter(worker__in=workers).order_by("pk"))
+    return runs if workers == {run.worker for run in runs} else []
+
+
 def load_host() -> str:
     """Which machine this is, the same in all its containers."""
     try:

@@ -75,12 +75,13 @@ def compared(
 
 
 def statements(findings: Sequence[Finding]) -> list[str]:
-    """What to copy: a statement for each setting that is not as advised, or not known.
+    """What to copy: a statement for each setting that is not as advised, or not known, and that the
+    server's configuration sets.
 
     First those that a reload puts into effect, with the reload; then those that need a restart.
     Lines of postgresql.conf are without the reload.
     """
-    changes = [each for each in findings if not each.agrees]
+    changes = [each for each in findings if not (each.agrees or each.source)]
     at_once = [each.statement for each in changes if not each.restart]
     later = [f"{each.statement}  {_comment(each)} needs a restart" for each in changes if each.restart]
     reload = ["SELECT pg_reload_conf();"] if at_once and not changes[0].in_file else []

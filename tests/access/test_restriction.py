@@ -612,6 +612,26 @@ class TestDeletePages:
         hidden = {each.text: each for each in of_deletion([site.database], site.stranger)}
         assert sum(each.more for text, each in hidden.items() if "default database" in text) == 4
 
+    @pytest.mark.parametrize("given", [(), ("database",)])
+    def test_runs_that_have_not_ended(self, given: tuple[str, ...], site: Site) -> None:
+        site.give(*given)
+        of_site = {"benchmark": site.benchmark, "database": site.database}
+        queued, running = (factories.make_run(status, **of_site) for status in ("queued", "running"))
+        found = {
+            each.text.replace(f"{SECRET}-", ""): each.names
+            for each in of_deletion([site.database], site.superuser)
+        }
+        assert found["Queued runs of database, which will fail:"] == [str(queued)]
+        assert found["Runs of database under way, which go on:"] == [str(running)]
+        if not given:
+            assert found["Runs of database that stay as they are:"] == [str(site.run)]
+
+    def test_a_benchmark_leaves_queued_runs_as_they_are(self, site: Site) -> None:
+        factories.make_run("queued", benchmark=site.benchmark, database=site.database)
+        assert [each.text for each in of_deletion([site.benchmark], site.superuser)] == [
+            f"Runs of {SECRET}-benchmark that stay as they are:"
+        ]
+
     @pytest.mark.parametrize("kind", [(), ("database",)])
     def test_as_many_queries_for_two_benchmarks_as_for_twenty(
         self, site: Site, kind: tuple[str, ...], django_assert_num_queries: Any

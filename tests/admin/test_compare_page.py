@@ -108,7 +108,11 @@ def test_other_differences_are_listed(admin_page: Client, run: Run, slower: Run)
 
 def test_an_impossible_comparison_shows_an_error(admin_page: Client, run: Run) -> None:
     assert "has not ended yet" in text(admin_page, factories.make_run(Run.Status.RUNNING), run)
-    assert "no variant was measured in both" in text(admin_page, factories.make_run(Run.Status.FAILED), run)
+    for status, ended in (("failed", "failed"), ("cancelled", "was cancelled"), ("lost", "was lost")):
+        empty = factories.make_run(status)
+        shown = text(admin_page, empty, run)
+        assert f"un {empty.pk} {ended} and has no results" in shown
+        assert "no variant was measured" not in shown
 
 
 def test_runs_without_a_common_variant_say_what_each_measured(admin_page: Client, run: Run) -> None:

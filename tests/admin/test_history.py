@@ -93,6 +93,15 @@ def test_without_a_result_it_says_so(admin_page: Client) -> None:
     assert admin_page.get(address(run, "history.csv")).status_code == 404
 
 
+def test_results_on_a_deleted_database_are_told(admin_page: Client) -> None:
+    run = make_history(2)[0]
+    assert run.database
+    run.database.delete()
+    shown = page(admin_page, run)
+    assert "The databases of this benchmark’s 2 results were deleted." in shown
+    assert "no result yet" not in shown
+
+
 @pytest.mark.parametrize(
     "query", [{"database": "x"}, {"before": "-1"}, {"before": "²"}, {"database": "9" * 40}]
 )

@@ -232,6 +232,43 @@ def test_a_broker_that_is_away_is_said(
     assert "broker does not answer" in text.replace("&#x27;", "'")
 
 
+class TestBusy:
+    """The page says which run a new one waits for, and no look is asked for that nobody can take."""
+
+    def test_of_the_only_worker(
+        self, admin_page: Client, client_of: Callable[[str], Client], page: str, sent: list[int]
+    ) -> None:
+        other = factories.make_database("other")
+        run = factories.make_run(Run.Status.RUNNING, database=other, worker=WORKER, restricted=True)
+        text = admin_page.get(page).content.decode()
+        assert f"A run that you start now waits until {run} has ended." in text
+        assert f"waits until run {run.pk} has ended." in client_of("runner").get(page).content.decode()
+        text = admin_page.post(page, {"look": "1"}).content.decode()
+        assert f"No worker is free to look at its machine: wait until {run} has ended" in text
+        assert "data-waiting" not in text
+        assert sent == []
+
+    def test_of_one_worker_beside_a_free_one(
+        self, admin_page: Client, page: str, database: Database, sent: list[int]
+    ) -> None:
+        factories.make_worker("free@localhost")
+        run = factories.make_run(Run.Status.RUNNING, database=factories.make_database("other"), worker=WORKER)
+        assert "waits until" not in admin_page.get(page).content.decode()
+        Run.objects.filter(pk=run.pk).update(busy_key=str(database.pk), database=database)
+        assert f"waits until {run} has ended." in admin_page.get(page).content.decode()
+        admin_page.post(page, {"look": "1"})
+        assert len(sent) == 1
+
+    def test_of_two_workers(self, admin_page: Client, page: str) -> None:
+        runs = []
+        for at in range(2):
+            worker = factories.make_worker(f"pgperf{at}@localhost").hostname
+            Worker.objects.filter(hostname=WORKER).delete()
+            on = factories.make_database(f"other-{at}")
+            runs.append(factories.make_run(Run.Status.RUNNING, database=on, worker=worker))
+        assert f"waits until {runs[0]} or {runs[1]} has ended." in admin_page.get(page).content.decode()
+
+
 def test_only_who_may_start_runs_may_ask(
     client_of: Callable[[str], Client], page: str, sent: list[int]
 ) -> None:

@@ -292,6 +292,17 @@ def test_an_unknown_kind_shows_the_first_page(admin_page: Client, database: Data
     assert re.search("<h1>Measure a query of mine", shown)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_no_estimate_without_what_names_the_query(
+    admin_page: Client, database: Database, kind: str
+) -> None:
+    """A page without a path has none of the layers of a page."""
+    data = filled(admin_page, kind) | dict.fromkeys(QUERIES[kind][0], "")
+    found = admin_page.post(reverse("admin:pgperf_benchmark_estimate"), data).json()
+    assert found["text"].endswith(": fill this in to see what a run takes.")
+    assert not found["problem"]
+
+
 def test_the_estimate_follows_what_is_still_missing(admin_page: Client, database: Database) -> None:
     """A query that is half typed has an estimate, as its layers and routes are known."""
     data = filled(admin_page, "callable", args="[[")

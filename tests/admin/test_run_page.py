@@ -114,6 +114,13 @@ def test_only_a_failed_run_with_an_error_asks_to_correct_it(
     assert ("Correct the error above" in text) == hinted
 
 
+def test_a_cancelled_run_shows_no_error(admin_page: Client, db: None) -> None:
+    cancelled = factories.make_run(Run.Status.CANCELLED, error="cancelled on request")
+    text = admin_page.get(page(cancelled)).content.decode()
+    assert '<p class="pgperf-note">Cancelled on request</p>' in text
+    assert "<strong>Error:</strong>" not in text
+
+
 def test_a_lost_run_shows_partial_results(admin_page: Client) -> None:
     run = factories.make_results(
         factories.make_run(Run.Status.LOST, error="The worker died."), routes=("socket",)

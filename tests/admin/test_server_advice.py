@@ -11,7 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from pgperf.models import Benchmark, Database, Run
+from pgperf.reports.server_advice import notes
 from pgperf.runner.server import control_connection
+from pgperf.tuning.advice import advise, compared
+from pgperf.tuning.records import Server
 from tests import factories
 from tests.admin.users import staff_client
 
@@ -61,6 +64,19 @@ def test_settings_of_a_role_are_named(admin_page: Client, db: None) -> None:
     text = page(admin_page, make_run(environment).database)
     assert "work_mem: the present value comes from ALTER ROLE of pgperf&#x27;s login" in text
     assert "shared_buffers: the present value comes from the command line of the server" in text
+    assert "ALTER SYSTEM SET shared_buffers" not in text
+
+
+def test_a_setting_of_the_command_line_that_is_as_advised_is_not_named(admin_page: Client, db: None) -> None:
+    text = page(admin_page, make_run({**HERE, "setting_sources": {"huge_pages": "command line"}}).database)
+    assert "the present value comes from" not in text
+
+
+def test_settings_that_no_statement_changes_are_not_as_advised() -> None:
+    server = Server(memory_kb=16 << 20, version=18.0)
+    sources = {each.name: "command line" for each in advise(server)}
+    found = compared(server, {}, sources)
+    assert not any("as advised" in each or "Copy" in each for each in notes(server, found))
 
 
 def test_options_change_the_advice(admin_page: Client, database: Database) -> None:

@@ -50,7 +50,7 @@ def test_a_run_is_read_from_its_json() -> None:
 
 
 def test_a_run_that_was_refused_for_its_time_is_outside() -> None:
-    error = "budget_s: 6 blocks take at least 133 s, more than the budget of 60 s"
+    error = "time budget: 6 blocks take at least 133 s, more than the budget of 60 s"
     refused = {"status": "failed", "error": error, "environment": None}
     assert not Reached.of(Case(7, 6, 0.0), {"run": refused}).is_inside
     with pytest.raises(SystemExit, match="verdict: cannot measure: the server is gone"):

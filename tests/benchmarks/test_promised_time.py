@@ -30,7 +30,7 @@ from pgperf.core.records import ENDING, Ending
 from pgperf.runner import preflight
 
 KEPT = Promise(1, ORM, 0, 40.0, 36.0, "precision")
-REFUSED = Promise(2, SLOW, 6, 120.0, 20.0, "budget_s: ...", 180.0)
+REFUSED = Promise(2, SLOW, 6, 120.0, 20.0, "time budget: ...", 180.0)
 SHORT_PAIR = Pair(1, 60.0, 120.0, "precision", 0.019)
 
 

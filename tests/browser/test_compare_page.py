@@ -64,6 +64,35 @@ def test_no_content_is_cut_off(page: Page, runs: tuple[Run, Run]) -> None:
             assert area["right"] - area["left"] > 100, (words, number)
 
 
+def test_the_widest_table_shows_its_last_column(page: Page) -> None:
+    """Beside the navigation, with intervals that are as long as those of a noisy machine."""
+    first, second = (factories.make_results(factories.make_run()) for _ in range(2))
+    page.goto(f"/admin/pgperf/run/{second.pk}/compare/?with={first.pk}")
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    wide = [
+        "-",
+        "~ inconclusive",
+        "×1.100",
+        "×2.22",
+        "×2.02",
+        "0.522 … 1.898",
+        "+23.7",
+        "−5,665 … 4,413",
+        "1,595 %",
+    ]
+    fits = page.locator("table.comparisons").first.evaluate(
+        """(table, wide) => {
+            for (const row of table.tBodies[0].rows) {
+                wide.forEach((text, at) => { if (at > 1) { row.cells[at].textContent = text; } });
+            }
+            const box = table.closest(".pgperf-scroll");
+            return [box.scrollWidth, box.clientWidth];
+        }""",
+        wide,
+    )
+    assert fits[0] <= fits[1], fits
+
+
 def test_the_form_selects_another_run(page: Page, runs: tuple[Run, Run]) -> None:
     second = runs[1]
     third = factories.make_results(factories.make_run())

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
+from pgperf.models import Target
 from tests import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -40,3 +41,30 @@ def test_narrow_forms_contain_their_fields(page: Page) -> None:
         page.goto(f"/admin/pgperf/{model}/{row.pk}/change/")
         found[model] = page.locator(f"#{model}_form").evaluate(BEYOND)
     assert not any(found.values()), found
+
+
+def test_routes_wrap_beside_the_name_of_their_database(page: Page) -> None:
+    database = factories.make_database("a-database-with-a-long-name")
+    for at in range(9):
+        Target.objects.create(database=database, route=f"web_nginx_twin_{at}", host="127.0.0.1")
+    page.goto(f"/admin/pgperf/benchmark/add/?database={database.pk}")
+    boxes = page.locator(".pgperf-routes .of-database label:visible")
+    lefts = boxes.evaluate_all("all => all.map(each => Math.round(each.getBoundingClientRect().left))")
+    tops = boxes.evaluate_all("all => all.map(each => Math.round(each.getBoundingClientRect().top))")
+    assert len({*tops}) > 1
+    assert min(lefts) == lefts[0]
+
+
+def test_a_table_that_scrolls_fades_at_its_edge_until_its_end_is_shown(page: Page) -> None:
+    run = factories.make_results(factories.make_run())
+    page.set_viewport_size({"width": 800, "height": 900})
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
+    fades = "each => getComputedStyle(each).getPropertyValue('--pgperf-fade')"
+    shown = page.locator(".pgperf-scroll:visible")
+    wide = shown.evaluate_all("all => all.findIndex(each => each.scrollWidth > each.clientWidth)")
+    fitting = shown.evaluate_all("all => all.findIndex(each => each.scrollWidth <= each.clientWidth)")
+    assert shown.nth(wide).evaluate(fades) == "32px"
+    assert shown.nth(fitting).evaluate(fades) == "0px"
+    shown.nth(wide).evaluate("each => each.scrollTo(each.scrollWidth, 0)")
+    page.wait_for_timeout(100)
+    assert shown.nth(wide).evaluate(fades) == "0px"

@@ -23,6 +23,7 @@ import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.core.management.base import OutputWrapper
 from django.db import DatabaseError, connection
 from django.test import Client
 from django.urls import clear_url_caches
@@ -33,6 +34,7 @@ from pgperf.access import fixtures, guardrails, readonly_role
 from pgperf.catalog import BENCHMARKS, FIXTURES
 from pgperf.cli import build, doctor
 from pgperf.cli import run as run_command
+from pgperf.cli.progress_bar import Bar
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Route
 from pgperf.install.c_client import BuildResult
@@ -42,6 +44,7 @@ from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.reports.labels import layer_title
 from pgperf.runner import machine_look, site_connection
 from pgperf.runs import state
+from pgperf.runs.definitions import freeze
 from pgperf.worker.execution import perform
 from tests import short_runs
 from tests.client_environments import with_other_pgperf
@@ -787,3 +790,15 @@ class TestDeleted:
         mine = Run.objects.filter(benchmark_name="spin")
         monkeypatch.setattr(run_command, "sleep", lambda _: mine.delete())
         assert "was deleted before it had ended" in refusal("run", "spin")
+
+
+def test_the_time_is_told_without_layers_that_no_worker_has() -> None:
+    benchmark, database = make_benchmark(), make_database()
+    asked = make_run(Run.Status.QUEUED, definition=freeze(benchmark, database).to_json())
+    err = io.StringIO()
+    for lacking in ({}, {"django_orm": "not installed"}):
+        make_worker(**lacking)
+        run_command._say_time(asked, Bar(OutputWrapper(err)))
+    whole, without = err.getvalue().splitlines()
+    assert whole.startswith(f"{asked} takes about ")
+    assert whole != without

@@ -139,7 +139,7 @@ def test_what_cannot_be_compared() -> None:
     done, under_way, empty = ended(), make_run(Run.Status.RUNNING), make_run(Run.Status.FAILED)
     assert "There is no run 4711" in str(failure(done.pk, 4711))
     assert "has not ended yet" in str(failure(done.pk, under_way.pk))
-    assert "no variant was measured in both" in str(failure(done.pk, empty.pk))
+    assert str(failure(done.pk, empty.pk)) == f"run {empty.pk} failed and has no results"
 
 
 def test_times_are_those_of_the_runs_own_results() -> None:
@@ -289,7 +289,7 @@ def test_a_run_that_cannot_be_compared_is_named_and_undecided() -> None:
     runs = ended(), ended(), make_run(Run.Status.FAILED), make_run(Run.Status.QUEUED)
     _first, _second, empty, queued = runs
     text = compare(*(run.pk for run in runs))
-    assert f"Not compared: {empty}: runs {runs[0].pk} and {empty.pk}: no variant was measured in both" in text
+    assert f"Not compared: {empty}: run {empty.pk} failed and has no results" in text
     assert f"Not compared: {queued}: run {queued.pk}: it has not ended yet" in text
     error = failure(*(run.pk for run in runs), "--fail-on", "5%")
     assert error.returncode == 3

@@ -7,7 +7,7 @@ import pytest
 
 from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
-from pgperf.core.exceptions import BudgetTooShort, PreflightRefused
+from pgperf.core.exceptions import BudgetTooShort, PreflightRefused, asked_budget_s
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition, LeftOut, Page, WorkloadDefinition
 from pgperf.runner import preflight, run_time
@@ -166,9 +166,19 @@ def test_a_hook_beside_a_benchmark_without_pages_takes_no_time() -> None:
 def test_a_run_is_refused_before_it_starts_where_restarts_alone_exceed_its_budget() -> None:
     preflight.check(make_plan(site(budget_s=60)), PLENTY, 0.25, 1800)
     with pytest.raises(
-        BudgetTooShort, match=r"6 blocks take at least 1\d\d s.*has 60 s; .*budget of 1\d\d s"
+        BudgetTooShort,
+        match=r"6 blocks take at least 1\d\d s \(\d min \d+ s\) .*has 60 s \(1 min 0 s\); .*of 1\d\d s",
     ):
         preflight.check(make_plan(site(budget_s=60, restart_s=8.0)), PLENTY, 0.25, 1800)
+
+
+def test_a_refusal_names_the_field_of_the_form_and_minutes() -> None:
+    refusal = str(preflight.too_short(1186.4, 59.6))
+    assert refusal.startswith(
+        "time budget: 6 blocks take at least 1187 s (19 min 47 s) on this machine, and the run has 60 s (1 min 0 s);"
+    )
+    assert asked_budget_s(refusal) == 1306
+    assert preflight.lasting(59.4) == "59 s"
 
 
 def test_more_rounds_take_longer() -> None:

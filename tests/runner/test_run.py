@@ -339,7 +339,7 @@ def test_a_run_ends_when_no_block_fits_into_the_rest_of_its_time(monkeypatch: py
 
 def test_a_run_whose_six_blocks_cannot_fit_does_not_start() -> None:
     watcher = Watcher()
-    with pytest.raises(BudgetTooShort, match="budget_s: 6 blocks take at least") as refused:
+    with pytest.raises(BudgetTooShort, match="time budget: 6 blocks take at least") as refused:
         run(definition(budget_s=1, cold_blocks=6), watcher)
     assert isinstance(refused.value, PreflightRefused)
     assert watcher.blocks == []
@@ -359,7 +359,7 @@ def test_a_block_that_hangs_after_the_budget_is_given_up_and_those_before_it_sta
     def late(pace: Pace, cohort: int, block: int) -> Iterator[int]:
         yield 0
         if block == 6:
-            raise TimeIsUp("budget_s: the run has 600 s and took 700 s")
+            raise TimeIsUp("time budget: the run has 600 s and took 700 s")
 
     monkeypatch.setattr(Pace, "rounds", late)
     watcher = Watcher()
@@ -406,7 +406,7 @@ def test_statements_of_a_block_that_is_given_up_do_not_stay_on_the_server(
 
         def check(pace: Pace) -> None:
             if waiting():
-                raise TimeIsUp("budget_s: the run has 600 s and took 700 s")
+                raise TimeIsUp("time budget: the run has 600 s and took 700 s")
 
         monkeypatch.setattr(Pace, "check", check)
         watcher = Watcher()
@@ -419,7 +419,7 @@ def test_a_budget_ends_a_run_whose_clients_do_not_start(monkeypatch: pytest.Monk
     """Long before the deadline of a start, which has time for the slowest operations."""
 
     def late(pace: Pace) -> None:
-        raise TimeIsUp("budget_s: the run has 20 s and took 23 s")
+        raise TimeIsUp("time budget: the run has 20 s and took 23 s")
 
     monkeypatch.setattr(Pace, "check", late)
     what = definition(budget_s=20)
@@ -429,7 +429,7 @@ def test_a_budget_ends_a_run_whose_clients_do_not_start(monkeypatch: pytest.Monk
 
 def test_a_first_block_that_hangs_names_six_times_what_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     def late(pace: Pace, cohort: int, block: int) -> Iterator[int]:
-        raise TimeIsUp("budget_s: the run has 20 s and took 23 s")
+        raise TimeIsUp("time budget: the run has 20 s and took 23 s")
         yield 0
 
     monkeypatch.setattr(Pace, "rounds", late)

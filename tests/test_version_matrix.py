@@ -10,7 +10,7 @@ from tests.conftest import LONGEST
 
 def test_each_test_runs_in_each_pair_or_is_named() -> None:
     tests = {str(path.relative_to(matrix.ROOT)) for path in (matrix.ROOT / "tests").rglob("test_*.py")}
-    named = [_within(each, tests) for each in (*matrix.PYTHON, *matrix.DJANGO, *matrix.LEFT_OUT)]
+    named = [_within(each, tests) for each in (*matrix.PYTHON, *matrix.LEFT_OUT)]
     assert sum(map(len, named)) == len(set().union(*named))
     assert set(matrix.django_tests()) == tests - set().union(*named) | set(matrix.STANDING_FOR)
 
@@ -23,7 +23,6 @@ def _within(folder: str, tests: set[str]) -> set[str]:
     "named",
     [
         *matrix.PYTHON,
-        *matrix.DJANGO,
         *matrix.LEFT_OUT,
         *matrix.STANDING_FOR,
         *(f"tests/{name}" for name in LONGEST),
@@ -38,10 +37,3 @@ def test_each_python_runs_what_imports_no_django() -> None:
     first, later = (matrix.selections(matrix.Cell("3.12", django)) for django in ("5.2", "6.0"))
     assert set(matrix.PYTHON) <= {word for words in first for word in words}
     assert list(matrix.DJANGO_CLIENTS) in later
-
-
-@pytest.mark.parametrize("django", matrix.DJANGOS)
-def test_each_django_runs_what_depends_on_no_python(django: str) -> None:
-    pairs = [matrix.Cell(python, django) for python in matrix.PYTHONS]
-    words = [[word for each in matrix.selections(pair) for word in each] for pair in pairs]
-    assert [set(matrix.DJANGO) <= set(each) for each in words] == [False, False, True]

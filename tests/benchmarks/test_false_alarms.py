@@ -166,7 +166,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, without_stack: Callable[..., None]
         seed = plan.definition.seed
         done.append((seed, plan.definition.stops_early))
         if seed >= 1000:
-            return {"refused": "budget_s: too short", "ended": "", "seconds": None, "comparisons": []}
+            return {"refused": "time budget: too short", "ended": "", "seconds": None, "comparisons": []}
         alarms = (0, 1, 1, 0, 1)[seed % 5]
         rows = [
             {**row(low=1.001 if at < alarms else 0.99), "seed": seed, "layer": "libpq"} for at in range(12)
@@ -209,7 +209,7 @@ def test_refused_runs_are_kept_and_shown_and_replaced(
     lines = json_lines.read(out)
     assert sum(bool(line["refused"]) for line in lines) == len(lines) - 23
     said = capsys.readouterr().out
-    assert "  seed 1000: budget_s: too short\n" in said
+    assert "  seed 1000: time budget: too short\n" in said
     assert said.endswith("verdict: not judged: 276 comparisons of a campaign of 400\n")
 
 

@@ -37,6 +37,8 @@ from pgperf.reports.table import CAUTION, Note
 
 #: A smaller share of the time reads as none in a percentage with one decimal.
 _LEAST_SHARE = 0.0005
+#: Failed consistency checks that the answer lists.
+_MOST_CHECKS = 3
 #: Routes that a sentence names, and those that it names as the only others.
 _MOST_NAMES, _FEW_NAMES = 4, 2
 #: Steps of a web site that the answer names, sentences on what distance costs, and on rates that
@@ -346,9 +348,18 @@ def _certainty(rows: RunRows) -> Point:
     lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
     anchor = "verdicts" if worst[0] else ""
     if failed := verdicts.failed_checks(rows.variants):
-        lines = (Note(failed[0]), Note(_graded(worst[1])), *lines)
+        lines = (*map(Note, _first(failed)), Note(_graded(worst[1])), *lines)
         return Point(_("How sure"), (_failed(len(failed)),), lines, str(GradeWord.POOR), anchor)
     return Point(_("How sure"), (_graded(worst[1]),), lines, str(worst[1].word), anchor)
+
+
+def _first(failed: Sequence[str]) -> Iterator[str]:
+    """A few of the checks that failed, and how many more the verdicts list."""
+    yield from failed[:_MOST_CHECKS]
+    if more := failed[_MOST_CHECKS:]:
+        yield ngettext(
+            "%d more is listed with the verdicts.", "%d more are listed with the verdicts.", len(more)
+        ) % len(more)
 
 
 def _worst(rows: Sequence[VariantResult]) -> tuple[VariantResult | None, Grade]:

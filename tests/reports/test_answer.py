@@ -289,7 +289,18 @@ def test_failed_checks_come_first(run: Run) -> None:
     assert point.mark == "poor"
     assert point.sentences == ("2 consistency checks failed. Do not trust the figures until you know why.",)
     assert "Little's law: 1 client" in point.lines[0].text
-    assert point.lines[1].text.startswith("The measurement is ")
+    assert "utilisation law" in point.lines[1].text
+    assert point.lines[2].text.startswith("The measurement is ")
+
+
+def test_a_few_of_many_failed_checks_are_listed(run: Run) -> None:
+    for row in run.variants.filter(layer="libpq", control=0):
+        row.verdict = verdict_kinds.judge(row.record, checks(row, holds=False)).to_json()
+        row.save()
+    lines = [note.text for note in told(run)["How sure"].lines]
+    failed = 2 * run.variants.filter(layer="libpq", control=0).count()
+    assert sum("law" in text for text in lines) == 3
+    assert lines[3] == f"{failed - 3} more are listed with the verdicts."
 
 
 def test_controls_that_differ_are_counted(run: Run) -> None:

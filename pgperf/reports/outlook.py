@@ -99,9 +99,14 @@ def situation(look: MachineLook) -> str:
 
 def advice(look: MachineLook) -> str:
     """What to do in a bad moment; "" in a good one."""
-    if not troubles(look):
+    found = troubles(look)
+    if not found:
         return ""
-    return _("Wait until this has passed: a run now has wider intervals or takes longer.")
+    waiting = _("Wait until this has passed: a run now has wider intervals or takes longer.")
+    if all(trouble.source != SPEED for trouble in found):
+        return waiting
+    steadier = _("With one client, the placement together has narrower intervals than apart.")
+    return f"{waiting} {steadier}"
 
 
 def _target(prediction: Prediction) -> str:

@@ -20,13 +20,24 @@ def sentence(run: Run) -> str:
     if ending is None:
         return ""
     prediction = Prediction.from_json(run.environment.get(PREDICTED))
-    return " ".join(filter(None, (_ended(ending), _predicted(prediction))))
+    return " ".join(filter(None, (_ended(ending, _remedy(run)), _predicted(prediction))))
 
 
-def _ended(ending: Ending) -> str:
+def _ended(ending: Ending, remedy: str) -> str:
     if ending.reason == PRECISION:
         return _("The ratios are known to ±%(precision)s after %(time)s.") % _words(ending)
-    return f"{_used(ending) % _words(ending)}; {_reached(ending)}"
+    return f"{_used(ending) % _words(ending)}; {_reached(ending, remedy)}"
+
+
+def _remedy(run: Run) -> str:
+    """What gives narrower intervals. A client and a server that share one CPU do not wake another,
+    which takes a time of its own from moment to moment; several clients would wait for each other.
+    """
+    placed = (run.environment.get("placement") or {}).get("placement")
+    asked = run.definition or {}
+    if placed == "apart" and list(asked.get("clients", ())) == [1] and asked.get("workers") == 1:
+        return _("run longer, on a quieter machine, or with the placement together.")
+    return _("run longer or on a quieter machine.")
 
 
 def _used(ending: Ending) -> str:
@@ -44,17 +55,16 @@ def _predicted(prediction: Prediction | None) -> str:
     return _("Predicted before the run: about ±%(precision)s in %(time)s.") % words
 
 
-def _reached(ending: Ending) -> str:
-    """The precision of a run that did not end for it."""
+def _reached(ending: Ending, remedy: str) -> str:
+    """The precision of a run that did not end for it, and a remedy."""
     if ending.precision is None:
         return _("the precision is not known: run longer.")
     if ending.precision >= _NOTHING:
-        return _("the ratios are not even known to ±100 %: run longer or on a quieter machine.")
+        return _("the ratios are not even known to ±100 %%: %s") % remedy
     if ending.target is None or ending.precision <= ending.target:
         return _("the ratios are known to ±%(precision)s.") % _words(ending)
-    return _(
-        "the ratios are known to ±%(precision)s, not to ±%(target)s: run longer or on a quieter machine."
-    ) % _words(ending)
+    found = _("the ratios are known to ±%(precision)s, not to ±%(target)s") % _words(ending)
+    return f"{found}: {remedy}"
 
 
 def _apart(precision: float | None, target: float | None) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def test_what_is_not_known_is_not_said() -> None:
 def test_a_bad_moment_has_its_reasons_and_the_programs() -> None:
     programs = (Program("stress", 0.4), Program("stress", 0.2), Program("sshd", 0.01))
     busy = replace(QUIET, others={0: 0.0, 1: 0.4}, steal=0.09, programs=programs, wake_up_us=(80.0, 4100.0))
-    assert advice(busy).startswith("Wait until this has passed")
+    assert advice(busy) == "Wait until this has passed: a run now has wider intervals or takes longer."
     assert situation(busy) == (
         "Now is a bad moment: other programs (stress) use 40 % of CPU 1; the hypervisor takes 9 % of the CPU "
         "time; a process that wakes up waits 4.10 ms for a CPU."
@@ -53,6 +53,9 @@ def test_a_bad_moment_has_its_reasons_and_the_programs() -> None:
 
 
 def test_a_machine_that_is_not_steady_is_a_bad_moment_by_itself() -> None:
+    assert advice(look(0.08)).endswith(
+        "With one client, the placement together has narrower intervals than apart."
+    )
     assert situation(look(0.08)) == (
         "Now is a bad moment: the CPUs are not steady, equal work takes 20 % more or less from moment to moment."
     )

@@ -59,6 +59,29 @@ def test_the_sentence_has_the_precision_the_time_and_a_remedy(
     assert sentence(Run(environment={ENDING: ending.to_json()})) == expected
 
 
+@pytest.mark.parametrize(
+    ("placed", "asked", "remedy"),
+    [
+        (
+            "apart",
+            {"clients": [1], "workers": 1},
+            "run longer, on a quieter machine, or with the placement together.",
+        ),
+        ("together", {"clients": [1], "workers": 1}, "run longer or on a quieter machine."),
+        ("scheduler", {"clients": [1], "workers": 1}, "run longer or on a quieter machine."),
+        ("apart", {"clients": [1, 8], "workers": 1}, "run longer or on a quieter machine."),
+        ("apart", {"clients": [1], "workers": 10}, "run longer or on a quieter machine."),
+    ],
+)
+@pytest.mark.parametrize("precision", [0.04, 1.5])
+def test_one_client_on_a_cpu_of_its_own_may_share_that_of_the_server(
+    placed: str, asked: dict[str, object], remedy: str, precision: float
+) -> None:
+    ending = replace(ENOUGH, reason="budget", precision=precision)
+    environment = {ENDING: ending.to_json(), "placement": {"placement": placed}}
+    assert sentence(Run(environment=environment, definition=asked)).endswith(f": {remedy}")
+
+
 def test_a_run_of_a_fixed_length_or_without_an_environment_has_no_sentence() -> None:
     assert sentence(Run()) == ""
     assert sentence(Run(environment={"python": "3.11"})) == ""

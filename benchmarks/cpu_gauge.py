@@ -21,6 +21,7 @@ import csv
 import io
 import math
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,6 +94,8 @@ def _options() -> argparse.Namespace:
 
 @contextmanager
 def _built() -> Iterator[str]:
+    if not shutil.which("cc"):
+        raise SystemExit("verdict: cannot measure: no C compiler (Debian: apt install gcc libc6-dev)")
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "cpu-gauge"))
         subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-o", program, str(SOURCE)], check=True)

@@ -105,7 +105,9 @@ def advice(look: MachineLook) -> str:
     waiting = _("Wait until this has passed: a run now has wider intervals or takes longer.")
     if all(trouble.source != SPEED for trouble in found):
         return waiting
-    steadier = _("With one client, the placement together has narrower intervals than apart.")
+    steadier = _(
+        "With one client, the placement together may have narrower intervals; its ratios are others."
+    )
     return f"{waiting} {steadier}"
 
 

@@ -54,7 +54,7 @@ def test_a_bad_moment_has_its_reasons_and_the_programs() -> None:
 
 def test_a_machine_that_is_not_steady_is_a_bad_moment_by_itself() -> None:
     assert advice(look(0.08)).endswith(
-        "With one client, the placement together has narrower intervals than apart."
+        "With one client, the placement together may have narrower intervals; its ratios are others."
     )
     assert situation(look(0.08)) == (
         "Now is a bad moment: the CPUs are not steady, equal work takes 20 % more or less from moment to moment."

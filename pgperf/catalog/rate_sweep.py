@@ -19,6 +19,5 @@ RATE_SWEEP = CatalogBenchmark(
     routes=("socket", "tcp", "pgbouncer"),
     clients=(4,),
     rate_search_ms=limits.RATE_SEARCH_MS.usual or 0.0,
-    precision=0.0,
     rounds=8,
 )

@@ -37,6 +37,7 @@ def test_a_benchmark_has_known_layers_modes_and_fixtures(benchmark: CatalogBench
     assert set(benchmark.modes) <= set(MODES)
     assert benchmark.placement in PLACEMENTS
     assert benchmark.blocks >= 6
+    assert benchmark.precision or benchmark.budget_s, "a fixed length would keep no promised time"
     for work in benchmark.workloads:
         assert work.fixture in ("", *FIXTURES)
         sql_parameters.literal(work.sql, work.args)

@@ -56,7 +56,7 @@ check: venv
 	@! git grep -nIE '(^|[^A-Za-z0-9_./-])/(work|root)/[a-z.]' || { echo "paths of one machine in tracked files"; exit 1; }
 
 matrix: chromium mariadb build
-	$(PY) -m pytest -m registry -n 4 --dist loadgroup tests
+	$(PY) -m pytest -m registry -n 4 --maxschedchunk 1 tests
 	$(PY) -m tests.matrix $(MATRIX_ARGS)
 
 soak: clang build

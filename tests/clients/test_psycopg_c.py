@@ -25,8 +25,7 @@ from tests.clients.driving import Driven, Subject
 from tests.impostor import Impostor
 from tests.security import test_clear_text as clear_text
 
-#: In one process: the package is built once.
-pytestmark = [pytest.mark.registry, pytest.mark.xdist_group("psycopg_c")]
+pytestmark = pytest.mark.registry
 
 CASES: tuple[Callable[..., None], ...] = (
     conformance.test_every_layer_sends_the_same_messages,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.installation.environments import Site, address, bare_environment, run
 
-pytestmark = [pytest.mark.registry, pytest.mark.xdist_group("psycopg2_site")]
+pytestmark = pytest.mark.registry
 
 SETTINGS = """
 import json, os
@@ -35,6 +35,8 @@ DRIVER = (
     "from django.db import connection; connection.ensure_connection();"
     "print(is_psycopg3, connection.Database.__name__)"
 )
+#: Which of these an environment has.
+FIND = "import importlib.util as u; print([n for n in ('psycopg', 'psycopg2', 'django') if u.find_spec(n)])"
 LAYERS = ["libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"]
 SHORT = ["--blocks", "1", "--rounds", "2", "--slice-ms", "20", "--placement", "scheduler"]
 
@@ -104,11 +106,4 @@ def test_the_driver_is_unchanged_and_every_layer_runs(before: Site, wheel: Path)
     assert used["psycopg"]["driver"] == "psycopg"
     assert used["django_orm"]["driver"] == used["django_cursor"]["driver"] == "psycopg2"
     assert driver(site) == "False psycopg2"
-
-
-def test_the_driver_environment_is_separate(before: Site) -> None:
-    own = str(before.folder / "build" / "drivers" / "bin" / "python")
-    find = (
-        "import importlib.util as u; print([n for n in ('psycopg', 'psycopg2', 'django') if u.find_spec(n)])"
-    )
-    assert run([own, "-c", find], before.folder, before.env).strip() == "['psycopg']"
+    assert run([str(own), "-c", FIND], site.folder, site.env).strip() == "['psycopg']"

@@ -37,7 +37,9 @@ from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
-from pgperf.runner.client_group import AwaitDeparture, ClientGroup, SliceWindow, armed
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.slice_window import SliceWindow
+from pgperf.runner.timed_slice import AwaitDeparture, armed
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("libpq", "pgbench")

@@ -34,10 +34,11 @@ from pgperf.analysis.cpu_accounting import Account
 from pgperf.analysis.number_text import in_percent
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Page, VariantBlock, WorkloadDefinition
-from pgperf.runner.client_group import ClientGroup, measure
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.cgroups import group_ns, groups_of, members
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.process_cpu import ProcessCpu
+from pgperf.runner.timed_slice import measure
 
 WORK = WorkloadDefinition("pg_class", "select relname, relkind from pg_class where oid = 1259")
 PAGE = WorkloadDefinition("page", "", page=Page("/many-queries/?size=10"))

@@ -20,9 +20,11 @@ from pgperf.catalog import FIXTURES, CatalogBenchmark
 from pgperf.catalog.driver_queries import SEVEN
 from pgperf.core import protocol
 from pgperf.core.records import Definition
-from pgperf.runner.client_group import ClientGroup, SliceWindow, armed
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server.written_tables import WrittenTables
+from pgperf.runner.slice_window import SliceWindow
+from pgperf.runner.timed_slice import armed
 
 WORKS = {work.name: work for work in SEVEN}
 #: Each driver in the mode in which its users run it: asyncpg prepares, psycopg soon does, psycopg2

@@ -40,7 +40,9 @@ from example.stack.stack import SERVERS, Stack
 from example.stack.web_steps import STEPS, variable
 from pgperf.analysis.paired_statistics import log_ratios, signed_rank_interval
 from pgperf.core import protocol
-from pgperf.runner.client_group import ClientGroup, SliceWindow, armed
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.slice_window import SliceWindow
+from pgperf.runner.timed_slice import armed
 
 ROOT = Path(__file__).resolve().parent.parent
 PATH = "/books/?page=2"

@@ -33,8 +33,8 @@ from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import SliceWindow
 from pgperf.runner.cpu import placement
+from pgperf.runner.slice_window import SliceWindow
 
 ROOT = Path(__file__).resolve().parent.parent
 SQL = "select relname, relkind from pg_class where oid = {}"

@@ -110,8 +110,8 @@ def _row() -> int:
 def _slice(seed: int) -> Any:
     """What the clients of a host recorded in a slice: durations as they scatter around 100 µs."""
     from pgperf.core.protocol import SliceReply
-    from pgperf.runner.client_group import Recorded
     from pgperf.runner.host_slices import CPU_FIELDS, HostSlice
+    from pgperf.runner.slice_window import Recorded
 
     rng = np.random.default_rng(seed)
     durations = [rng.lognormal(11.5, 0.3, OPERATIONS).astype(np.uint64) for _ in range(CLIENTS)]

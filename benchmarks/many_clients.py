@@ -28,7 +28,8 @@ from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Route, Variant
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import ClientGroup, started
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.client_startup import started
 from pgperf.runner.server.control_connection import ControlConnection
 
 CPUS = 2

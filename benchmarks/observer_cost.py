@@ -28,8 +28,9 @@ from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, WorkloadDefinition
-from pgperf.runner.client_group import ClientGroup, measure
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.timed_slice import measure
 
 WORK = WorkloadDefinition("pg_class", "select relname, relkind from pg_class where oid = 1259")
 #: The lengths in a run of these variants.

@@ -36,7 +36,8 @@ from example.stack.stack import Stack
 from pgperf.core import protocol
 from pgperf.core.records import Definition, WorkloadDefinition
 from pgperf.core.schedule import due_in
-from pgperf.runner.client_group import ClientGroup, measure
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.timed_slice import measure
 
 ROOT = Path(__file__).resolve().parent.parent
 SQL = "select relname, relkind from pg_class where oid = 1259"

@@ -9,10 +9,12 @@ from pgperf.core import protocol
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition, Route, Variant
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import AwaitDeparture, ClientGroup, find_server_cgroup, started
+from pgperf.runner.client_group import ClientGroup, find_server_cgroup
+from pgperf.runner.client_startup import started
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server.probe import ServerProbe
+from pgperf.runner.timed_slice import AwaitDeparture
 
 _WARM_UP = protocol.Slice(seq=0, lead_in_ops=300, lead_in_ns=500_000_000, count=1)
 #: Of each connection, where operations take milliseconds.

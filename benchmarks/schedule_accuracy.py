@@ -25,7 +25,8 @@ from pgperf.catalog.light import LIGHT
 from pgperf.core import protocol
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition
-from pgperf.runner.client_group import ClientGroup, measure
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.timed_slice import measure
 
 ROOT = Path(__file__).resolve().parent.parent
 SIMPLE = ("libpq", "psycopg2", "psycopg", "psycopg_async", "django_cursor", "django_orm", "django_orm_async")

@@ -30,9 +30,10 @@ from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, WorkloadDefinition
-from pgperf.runner.client_group import ClientGroup, measure
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.server.pg_stat_statements import switch_on
+from pgperf.runner.timed_slice import measure
 
 WORK = WorkloadDefinition("pg_class", "select relname, relkind from pg_class where oid = 1259")
 REQUEST = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=50_000_000, window_ns=100_000_000)

@@ -11,7 +11,8 @@ from example.stack.part import Part
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
 from pgperf.db.web_urls import WebUrl
-from pgperf.runner.client_group import ClientGroup, started
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.client_startup import started
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.plan import make_plan
 

@@ -29,7 +29,7 @@ from example.postgres_wheel import installation
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Route, Variant, WorkloadDefinition
 from pgperf.install.c_client import FLAGS, SANITIZERS, SOURCE_DIR
-from pgperf.runner.client_group import spec
+from pgperf.runner.client_spec import spec
 
 HARNESS = Path(__file__).parent / "fuzz"
 WRAPPED = (

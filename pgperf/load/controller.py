@@ -22,12 +22,13 @@ from pgperf.core.exceptions import (
 from pgperf.core.records import Definition, LeftOut
 from pgperf.load import answers, rows
 from pgperf.models import Run
-from pgperf.runner.client_group import SLICE_GRACE_S, Recorded
+from pgperf.runner.client_group import SLICE_GRACE_S
 from pgperf.runner.client_process import look_up
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_accounts import HostBlock
 from pgperf.runner.load_hosts import HostStart, percentile
 from pgperf.runner.remote.clock_offset import ClockOffset
+from pgperf.runner.slice_window import Recorded
 from pgperf.runs import broker, database_clock, state
 from pgperf.runs.db_retry import drop_broken_connection, is_outage, retry_while_down
 from pgperf.runs.order_rows import Answer

@@ -26,14 +26,8 @@ from pgperf.core.records import (
     WorkloadDefinition,
 )
 from pgperf.runner import page_parts, run_time, statement_times
-from pgperf.runner.client_group import (
-    AwaitDeparture,
-    ClientGroup,
-    Durations,
-    SliceWindow,
-    find_server_cgroup,
-    started,
-)
+from pgperf.runner.client_group import ClientGroup, find_server_cgroup
+from pgperf.runner.client_startup import started
 from pgperf.runner.cpu.cgroups import quota_groups
 from pgperf.runner.cpu.clock import slow_read_ns
 from pgperf.runner.cpu.host import Host
@@ -72,6 +66,8 @@ from pgperf.runner.slice_length import (
     shortened,
     warm_up_most_s,
 )
+from pgperf.runner.slice_window import Durations, SliceWindow
+from pgperf.runner.timed_slice import AwaitDeparture
 
 #: The phases of a run, as records.Timings names them (without `_s`).
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")

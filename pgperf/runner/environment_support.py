@@ -9,7 +9,7 @@ from pgperf.core.client_environment import DEFAULT
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import LeftOut, Plan, Route, Variant
 from pgperf.install.environments import UsableEnvironment
-from pgperf.runner import client_group
+from pgperf.runner.client_startup import started
 from pgperf.runner.environment_places import places
 
 _APPLICATION = "pgperf-environment"
@@ -56,7 +56,7 @@ def _refusal(
     try:
         with (
             places(plan.definition, usable) as found,
-            client_group.started(
+            started(
                 plan.definition,
                 group,
                 dict(routes),

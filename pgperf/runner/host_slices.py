@@ -13,9 +13,11 @@ import numpy as np
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
-from pgperf.runner.client_group import ClientGroup, Durations, Recorded, begin, closed
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import network
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.slice_window import Durations, Recorded
+from pgperf.runner.timed_slice import begin, closed
 
 #: Of an order's slices, packed and unpacked: a forged row must not exhaust the owner's memory.
 MAX_PACKED_BYTES, MAX_UNPACKED_BYTES = 64 << 20, 512 << 20

@@ -19,16 +19,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import LeftOut, Plan, SliceRecord, Variant
-from pgperf.runner.client_group import (
-    AwaitDeparture,
-    ClientGroup,
-    Recorded,
-    SlicePlace,
-    SliceWindow,
-    closed,
-    measure,
-    slice_record,
-)
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import look_up
 from pgperf.runner.cpu.accounting import SliceAccount, SliceAccounting
 from pgperf.runner.cpu.host import Host
@@ -41,6 +32,8 @@ from pgperf.runner.load_accounts import (
     variant_account,
 )
 from pgperf.runner.plan import sharing
+from pgperf.runner.slice_window import Recorded, SliceWindow
+from pgperf.runner.timed_slice import AwaitDeparture, SlicePlace, closed, measure, slice_record
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from pgperf.analysis.latency import MIN_SAMPLES
 from pgperf.core import protocol
 from pgperf.core.limits import RATE_HIGH
 from pgperf.core.records import SliceRecord, Variant
-from pgperf.runner.client_group import SliceWindow
+from pgperf.runner.slice_window import SliceWindow
 
 #: Shares of the capacity that draw the curve, in turn, at the first slice and every third one.
 CURVE = (0.5, 0.25, 0.75, 0.1, 0.9)

@@ -8,9 +8,10 @@ from pgperf.core import layers, protocol
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import StatementTime, Variant, WorkloadDefinition
 from pgperf.core.sql_masking import masked
-from pgperf.runner.client_group import ClientGroup, time_per_op_us
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.accounting import SliceAccounting
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.slice_window import time_per_op_us
 
 _WINDOW_NS = 50_000_000
 _LEAD_IN = 5

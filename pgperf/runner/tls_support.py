@@ -9,7 +9,7 @@ from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Definition, LeftOut, Route
 from pgperf.install import launch
-from pgperf.runner import authentication, client_group
+from pgperf.runner import authentication, client_spec
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.client_process import ClientProcess
 
@@ -50,13 +50,13 @@ def _lacks(
     if not layers.connects(layer) or not modes:
         return False
     work = definition.workloads[0]
-    variant = client_group.single(definition, work, layer, modes[0], route)
+    variant = client_spec.single(definition, work, layer, modes[0], route)
     argv = launch.command(layer, settings.build_dir, settings.interpreters)
-    name, around = f"{layer} over {route.name}", client_group.process_environment(work, layer)
+    name, around = f"{layer} over {route.name}", client_spec.process_environment(work, layer)
     try:
         authentication.check(route)
         with ClientProcess(name, argv, route.password, around) as client:
-            spec = client_group.spec(definition, variant, route, "pgperf-tls", False, client.spawned_ns)
+            spec = client_spec.spec(definition, variant, route, "pgperf-tls", False, client.spawned_ns)
             client.send(
                 spec._replace(statements=sql_parameters.statements("SELECT 1", ()), runner_pid=os.getpid())
             )

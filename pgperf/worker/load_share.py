@@ -25,8 +25,9 @@ from pgperf.core.records import Cohort, LeftOut, Variant
 from pgperf.load import rows
 from pgperf.runner import host_slices
 from pgperf.runner.block import process_cpu_of, warm_up
-from pgperf.runner.client_group import ClientGroup, started
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
+from pgperf.runner.client_startup import started
 from pgperf.runner.cpu import idle, network
 from pgperf.runner.cpu.accounting import BlockTotals
 from pgperf.runner.cpu.host import Host

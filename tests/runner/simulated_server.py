@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
-from pgperf.runner.client_group import SliceWindow
 from pgperf.runner.rate_search import Searches
+from pgperf.runner.slice_window import SliceWindow
 from tests.analysis.synthetic import piece, variant
 
 CLOSED = variant()

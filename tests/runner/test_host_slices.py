@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import ProtocolError
-from pgperf.runner.client_group import Recorded
 from pgperf.runner.host_slices import CPU_FIELDS, NOTHING, HostSlice, pack, unpack
+from pgperf.runner.slice_window import Recorded
 from tests.fuzz.hostile import JSON_VALUES
 
 _NS = st.integers(0, 2**63 - 1)

@@ -17,10 +17,11 @@ from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
 from pgperf.runner import block, load_accounts, load_hosts
 from pgperf.runner.block import VariantMeasurements
-from pgperf.runner.client_group import ClientGroup, Recorded, SliceWindow
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_hosts import HostedCohort, HostedGroup, HostStart, Turn, joined, part_of, scheduled
+from pgperf.runner.slice_window import Recorded, SliceWindow
 
 VARIANT = Variant(
     workload="w", layer="fake", mode="simple", route="here", clients=5, connect="persistent", placement="apart", hosts=2

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
-from pgperf.runner.client_group import ClientGroup, started
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.client_startup import started
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute

@@ -21,11 +21,12 @@ from pgperf.core.exceptions import ProtocolError
 from pgperf.core.limits import RATE_HIGH
 from pgperf.core.records import Route, VariantBlock, WorkloadDefinition
 from pgperf.core.schedule import due_in
-from pgperf.runner.client_group import ClientGroup, SliceWindow
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.open_loop import share
 from pgperf.runner.plan import make_plan, sharing
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s, scheduled
+from pgperf.runner.slice_window import SliceWindow
 from tests.runner.builders import definition
 from tests.runner.test_run import Watcher, run
 

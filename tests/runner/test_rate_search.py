@@ -16,12 +16,12 @@ from pgperf.analysis.rate_search import Outcome, RateSearch, searches
 from pgperf.analysis.summary import summarise
 from pgperf.core import protocol
 from pgperf.core.records import Route, WorkloadDefinition
-from pgperf.runner.client_group import SliceWindow
 from pgperf.runner.plan import make_plan, round_order, sharing
 from pgperf.runner.rate_search import CURVE, Searches, tried
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s
 from pgperf.runner.slice_length import searched as searched_slice
+from pgperf.runner.slice_window import SliceWindow
 from tests.analysis.synthetic import piece
 from tests.runner import simulated_server
 from tests.runner.builders import definition

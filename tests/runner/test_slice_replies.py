@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import ProtocolError
-from pgperf.runner.client_group import Recorded, SliceWindow
 from pgperf.runner.slice_replies import check
+from pgperf.runner.slice_window import Recorded, SliceWindow
 
 MS = 1_000_000
 START = 1_000 * MS

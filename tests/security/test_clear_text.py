@@ -21,7 +21,7 @@ from pgperf.core.records import Definition, Page, Route, Variant, WorkloadDefini
 from pgperf.delay.relay import DelayRelay
 from pgperf.install import launch
 from pgperf.models import Database, Run, Target
-from pgperf.runner import authentication, client_group, client_process, site_connection
+from pgperf.runner import authentication, client_process, client_spec, client_startup, site_connection
 from pgperf.runner.capture.wire_proxy import WireProxy
 from pgperf.runner.client_process import ClientProcess
 from pgperf.runner.server.control_connection import ControlConnection
@@ -94,7 +94,7 @@ def start(layer: str, mode: str, where: Route, build_dir: Path) -> None:
     """Start a client as a block does."""
     definition, what = variant(layer, mode)
     programs = {"pgbench": PGBENCH}
-    with client_group.started(
+    with client_startup.started(
         definition, [(what, "pgperf-x")], {"tcp": where}, str(build_dir), False, None, programs
     ):
         pass
@@ -107,9 +107,9 @@ def start_alone(layer: str, mode: str, where: Route, build_dir: Path, **interpre
     reason = launch.unavailable(layer, mode, str(build_dir), programs)
     if reason:
         raise LayerUnavailable(reason)
-    how = client_group.client_start(definition, what, str(build_dir), programs, None)
+    how = client_startup.client_start(definition, what, str(build_dir), programs, None)
     with ClientProcess(layer, how.argv, where.password, how.process_environment) as client:
-        client.send(client_group.spec(definition, what, where, "x", False, client.spawned_ns))
+        client.send(client_spec.spec(definition, what, where, "x", False, client.spawned_ns))
         with pytest.raises(ClientFailed) as caught:
             client.expect(protocol.Ready, 60)
     return str(caught.value)

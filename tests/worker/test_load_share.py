@@ -12,7 +12,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu.accounting import BlockTotals
 from pgperf.worker.lifeline import Lifeline
 from pgperf.worker.load_share import _Share
-from tests.runner.test_client_group import groups_of
+from tests.runner.client_groups import groups_of
 
 SECOND = 1_000_000_000
 

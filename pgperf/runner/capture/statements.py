@@ -25,7 +25,7 @@ from pgperf.core.exceptions import ClientFailed, InvalidDefinition, WriteRefused
 from pgperf.core.records import Definition, LeftOut, Plan, Route, WorkloadDefinition
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
-from pgperf.runner import authentication, client_group, client_process
+from pgperf.runner import authentication, client_process, client_spec
 from pgperf.runner.capture import refused_writes
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.wire_proxy import RecordedOperation, WireProxy
@@ -438,15 +438,15 @@ def _behind_proxy(
     definition: Definition, work: WorkloadDefinition, layer: str, mode: str, settings: CaptureSettings
 ) -> Iterator[tuple[client_process.ClientProcess, WireProxy]]:
     """A client of the layer, ready, connected through a wire proxy."""
-    variant = client_group.single(definition, work, layer, mode, settings.route)
+    variant = client_spec.single(definition, work, layer, mode, settings.route)
     alone = replace(definition, workloads=(work,))
     argv = launch.command(layer, settings.build_dir, settings.interpreters)
     authentication.check(settings.route)
     with WireProxy(settings.route) as proxy:
         name = f"{layer} of {work.name}, captured"
-        process_environment = client_group.process_environment(work, layer)
+        process_environment = client_spec.process_environment(work, layer)
         with client_process.ClientProcess(name, argv, settings.route.password, process_environment) as client:
-            spec = client_group.spec(
+            spec = client_spec.spec(
                 alone, variant, proxy.route, "pgperf-capture", False, client.spawned_ns, settings.memory_bytes
             )
             client.send(spec)

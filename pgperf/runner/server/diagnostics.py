@@ -19,13 +19,15 @@ from pgperf.analysis.disturbances import OTHER_CPUS
 from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ClientFailed, LayerUnavailable, ProtocolError
 from pgperf.core.records import RECONNECTING, Route, most_direct
-from pgperf.runner.client_group import ClientGroup, Durations, armed, chains_of
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import top
 from pgperf.runner.server import pg_stat_activity, pg_stat_statements
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.pg_stat_activity import SessionState
 from pgperf.runner.server.pg_stat_statements import PgStatStatements, StatementCounts
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
+from pgperf.runner.slice_window import Durations, chains_of
+from pgperf.runner.timed_slice import armed
 
 T = TypeVar("T")
 

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 from pgperf.core import protocol
 from pgperf.core.records import Route
-from pgperf.runner.client_group import ClientGroup, armed
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.processes import pooler_process, relay_process, unix_sockets, web_processes
 from pgperf.runner.processes.backends import Sessions
 from pgperf.runner.processes.web_processes import WebProcesses
+from pgperf.runner.timed_slice import armed
 
 _PORTS = {"http": 80, "https": 443}
 #: How often the clients work for a moment, at most, until the servers behind a proxy are found.

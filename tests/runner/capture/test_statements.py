@@ -15,7 +15,7 @@ from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.capture.wire_proxy import RecordedOperation
-from pgperf.runner.client_group import process_environment, spec
+from pgperf.runner.client_spec import process_environment, spec
 from pgperf.runner.plan import make_plan
 
 #: Only so that the tests' own database is made; the books in it are the module's.

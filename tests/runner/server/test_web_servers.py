@@ -4,9 +4,10 @@ import time
 from dataclasses import replace
 
 from pgperf.core import protocol
-from pgperf.runner.client_group import ClientGroup, Recorded
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server import web_servers
+from pgperf.runner.slice_window import Recorded
 from tests.runner.builders import definition
 
 

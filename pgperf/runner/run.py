@@ -28,7 +28,7 @@ from pgperf.core.records import (
 from pgperf.install.environments import UsableEnvironment
 from pgperf.runner import authentication, environment, page_parts, ports, preflight, statement_times
 from pgperf.runner.authentication import LoginConditions
-from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
+from pgperf.runner.block import run_block
 from pgperf.runner.client_process import also_while_waiting
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.cpu.placement import CpuPlacement
@@ -41,6 +41,7 @@ from pgperf.runner.pace import Pace
 from pgperf.runner.processes import relay_process
 from pgperf.runner.progress import Progress
 from pgperf.runner.remote.server import Agent
+from pgperf.runner.run_context import PHASES, PhaseClock, RunContext
 from pgperf.runner.server import result_size
 from pgperf.runner.server.diagnostics import DiagnosticConnections
 from pgperf.runner.server.load_limits import LoadGuard

@@ -24,7 +24,7 @@ from pgperf.core.protocol import scrub
 from pgperf.core.records import Cohort, LeftOut, Variant
 from pgperf.load import rows
 from pgperf.runner import host_slices
-from pgperf.runner.block import process_cpu_of, warm_up
+from pgperf.runner.block_processes import process_cpu_of
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.client_startup import started
@@ -36,6 +36,7 @@ from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.environment_places import places
 from pgperf.runner.load_hosts import part_of, sleep_until
 from pgperf.runner.memory import MIB
+from pgperf.runner.warm_up import warm_up
 from pgperf.runs import database_clock, state
 from pgperf.runs.db_retry import retry_while_down
 from pgperf.worker import environments

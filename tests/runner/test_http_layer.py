@@ -16,10 +16,10 @@ from pgperf.analysis.summary import summarise
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.protocol import Slice
 from pgperf.core.records import Definition, Page, Route, Variant, VariantBlock, WorkloadDefinition
-from pgperf.runner.block import warm_up
 from pgperf.runner.plan import make_plan
 from pgperf.runner.progress import Progress
 from pgperf.runner.run import RunSettings, execute
+from pgperf.runner.warm_up import warm_up
 from tests.clients.web_server import PAGE, WebServer, answer
 from tests.runner.builders import definition
 from tests.runner.test_run import Watcher

@@ -15,12 +15,12 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
-from pgperf.runner import block, load_accounts, load_hosts
-from pgperf.runner.block import VariantMeasurements
+from pgperf.runner import block_processes, block_results, load_accounts, load_hosts
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_hosts import HostedCohort, HostedGroup, HostStart, Turn, joined, part_of, scheduled
+from pgperf.runner.run_context import VariantMeasurements
 from pgperf.runner.slice_window import Recorded, SliceWindow
 
 VARIANT = Variant(
@@ -97,7 +97,7 @@ class TestSharedClients:
 
     def test_only_the_largest_has_cold_phases(self) -> None:
         counted = {"role_cpus": {}}
-        folded = [block._fold(group, 0, 0, VariantMeasurements(), counted) for group in self.groups()]
+        folded = [block_results.fold(group, 0, 0, VariantMeasurements(), counted) for group in self.groups()]
         assert [each.cold_us.get("first") for each in folded] == [None, 1, 1]
 
     def test_the_backends_of_the_others_have_its_names(self) -> None:
@@ -174,7 +174,7 @@ class TestLate:
             if len(tried) == 1:
                 raise LoadHostLate("late", "b")
 
-        block._find_processes(SimpleNamespace(find_servers=find, relays={}), groups)  # type: ignore[arg-type]
+        block_processes.find_processes(SimpleNamespace(find_servers=find, relays={}), groups)  # type: ignore[arg-type]
         assert tried == [load_hosts._LEAD_NS, 2 * load_hosts._LEAD_NS]
 
     def test_a_host_that_is_late_again_and_again_is_named(self) -> None:

@@ -90,7 +90,9 @@ def test_the_time_of_pgbench_is_not_that_of_other_processes(
     routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends with its slice, and the client that has started it is the run's."""
-    monkeypatch.setattr("pgperf.runner.block.ProcessCpu", partial(ProcessCpu, list_pids=clients_and_this))
+    monkeypatch.setattr(
+        "pgperf.runner.block_processes.ProcessCpu", partial(ProcessCpu, list_pids=clients_and_this)
+    )
     what = definition(workloads=(READ,), layers=("pgbench",), routes=("tcp",), cold_blocks=0)
     for each in run(routes, what):
         client_ns = sum(piece.client_ns or 0 for piece in each.slices)

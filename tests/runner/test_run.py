@@ -25,7 +25,7 @@ from pgperf.core.exceptions import (
     TimeIsUp,
 )
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
-from pgperf.runner.block import RunContext, process_cpu_of
+from pgperf.runner.block_processes import process_cpu_of
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import cgroups
 from pgperf.runner.cpu.host import Host
@@ -33,6 +33,7 @@ from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
 from pgperf.runner.progress import Progress
 from pgperf.runner.run import RunResult, RunSettings, execute
+from pgperf.runner.run_context import RunContext
 from pgperf.runner.slice_length import Need, pilot_slice
 from tests.runner.builders import definition
 from tests.runner.forked_clients import Nursery, of_no_site
@@ -102,7 +103,7 @@ def test_a_block_keeps_the_cost_of_a_slow_clock(
     cost_ns: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the runner to the summary, which the grade reads."""
-    monkeypatch.setattr("pgperf.runner.block.slow_read_ns", lambda: cost_ns)
+    monkeypatch.setattr("pgperf.runner.block_processes.slow_read_ns", lambda: cost_ns)
     watcher = Watcher()
     run(definition(), watcher)
     assert [block.cpu_account.get("clock_read_ns") for block in watcher.blocks] == [cost_ns, cost_ns]
@@ -200,7 +201,7 @@ def test_the_pilot_knows_the_time_of_one_operation(monkeypatch: pytest.MonkeyPat
         known.append(op_s)
         return pilot_slice(op_s, connections)
 
-    monkeypatch.setattr("pgperf.runner.block.pilot_slice", noted)
+    monkeypatch.setattr("pgperf.runner.pilot.pilot_slice", noted)
     run(definition(slice_ms=0, nominal_us={"fake": 100.0}), Watcher())
     assert len(known) == 2  # the variant and its control
     assert min(known) >= 100e-6
@@ -269,7 +270,7 @@ class TestSuite:
             chosen.update({workload: piece.window_ns for workload, piece in slices.items()})
 
         monkeypatch.setattr("pgperf.runner.slice_length.WINDOW_MIN_NS", 2_000_000)
-        monkeypatch.setattr("pgperf.runner.block._need", found)
+        monkeypatch.setattr("pgperf.runner.pilot._need", found)
         monkeypatch.setattr(Progress, "piloted", noted)
         watcher = Watcher()
         run(self.what, watcher)

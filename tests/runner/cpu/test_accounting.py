@@ -168,7 +168,7 @@ def measured(what: Definition, routes: dict[str, Route]) -> list[VariantBlock]:
 
 
 def test_a_run_accounts_for_every_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.block.slow_read_ns", lambda: None)
+    monkeypatch.setattr("pgperf.runner.block_processes.slow_read_ns", lambda: None)
     here = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     for block in measured(definition(blocks=1, rounds=2, clients=(1, 2)), here):
         assert {

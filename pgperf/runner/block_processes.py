@@ -1,0 +1,45 @@
+"""The processes that work for the variants of a block, and the CPU time of all in it."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from pgperf.runner.client_group import ClientGroup, find_server_cgroup
+from pgperf.runner.cpu.cgroups import quota_groups
+from pgperf.runner.cpu.clock import slow_read_ns
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.process_cpu import ProcessCpu
+from pgperf.runner.load_hosts import HostedGroup, in_time
+from pgperf.runner.run_context import RunContext
+
+
+def find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
+    """Find the server, pooler and relay processes of the groups. Clients of web servers work
+    meanwhile, also on load hosts.
+    """
+    working = next((group for group in groups if isinstance(group, HostedGroup)), groups[0])
+    in_time(working, partial(context.find_servers, groups))
+    find_server_cgroup(groups)
+    for group in groups:
+        group.relay_pid = context.relays.get(group.variant.route, group.relay_pid)
+        group.look_again = False
+
+
+def process_cpu_of(host: Host, groups: Iterable[ClientGroup]) -> ProcessCpu:
+    """Begin the accounts of a block. CPU quotas may have changed since the last one."""
+    quota_groups.cache_clear()
+    return ProcessCpu(host, _pids(groups))
+
+
+def _pids(groups: Iterable[ClientGroup]) -> set[int]:
+    return {pid for group in groups for pid in group.pids()}
+
+
+def close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
+    """The CPU time of all processes in the block; short-lived processes of the server count as
+    ours.
+    """
+    counted = process_cpu.close(_pids(groups))
+    short_lived_ns = sum(group.totals.of_short_lived_ns for group in groups)
+    clock = {"clock_read_ns": ns} if (ns := slow_read_ns()) else {}
+    return {**counted, **clock, "ours_ns": counted["ours_ns"] + short_lived_ns}

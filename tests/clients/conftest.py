@@ -29,9 +29,9 @@ def tcp(routes: dict[str, Route]) -> Route:
     return routes["tcp"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin(tcp: Route) -> Iterator[psycopg.Connection]:
-    """A connection of the tests' own; the fixture `site` is there."""
+    """A connection of the tests' own; the fixture `site` is there. Another file's tests drop it."""
     login = {
         "host": tcp.host,
         "port": tcp.port,

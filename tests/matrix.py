@@ -1,16 +1,20 @@
 """`make matrix`: the tests under every Python and Django that pgperf promises, each pair in an
 environment of its own.
 
-    python -m tests.matrix [--only 3.12/6.0] [-- PYTEST WORDS]
+    python -m tests.matrix [--only 3.12/6.0] [--again] [-- PYTEST WORDS]
 
 A row of the table: the tests that ran there (all in which Django takes part, among them a
 third-party site with a finished run through a worker, and pages in Chromium), with our own deprecated
 calls as errors. The runner and the analysis import no Django (an import contract), so they and the
 drivers run once for each Python. LEFT_OUT names the tests that no pair runs, with the reason. What a
 pair lacks is said, not passed over in silence. Exit 0 only if every pair that exists is green.
+
+A matrix that was interrupted goes on where it ended: a pair that passed with the same committed
+files is not run again, unless with --again.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -19,7 +23,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,6 +87,11 @@ class Cell:
         return ENVIRONMENTS / f"py{self.python}-dj{self.django}"
 
     @property
+    def passed_file(self) -> Path:
+        """What came of it when it passed, and with which files."""
+        return ENVIRONMENTS / f"{self.folder.name}.passed.json"
+
+    @property
     def is_green(self) -> bool:
         return self.outcome.startswith(("passed", "not supported"))
 
@@ -93,11 +102,11 @@ def main() -> int:
     if options.only:
         cells = [cell for cell in cells if cell.name in options.only.split(",")]
     ENVIRONMENTS.mkdir(exist_ok=True)
-    for cell in cells:
-        begin = time.monotonic()
-        perform(cell, options.words)
-        cell.seconds = time.monotonic() - begin
-        print(f"{cell.name}: {cell.outcome}", flush=True)
+    files = "" if options.words else committed_files()
+    for at, cell in enumerate(cells):
+        before = None if options.again else passed_before(cell, files)
+        cells[at] = before or performed(cell, options.words, files)
+        print(f"{cell.name}: {cells[at].outcome}", flush=True)
     print(f"\n{table(cells)}")
     return 0 if all(cell.is_green for cell in cells) else 1
 
@@ -105,8 +114,39 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
     parser.add_argument("--only", default="", help="pairs such as 3.12/6.0,3.13/6.1")
+    parser.add_argument("--again", action="store_true", help="run pairs that passed with these files too")
     parser.add_argument("words", nargs="*", help="pytest's, in place of the usual tests", metavar="-- WORDS")
     return parser.parse_args()
+
+
+def committed_files() -> str:
+    """git's name of all files of the checkout; "" where some are not committed."""
+    changed, tree = (git(*words) for words in (("status", "--porcelain"), ("rev-parse", "HEAD^{tree}")))
+    return "" if changed else tree
+
+
+def git(*words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def passed_before(cell: Cell, files: str) -> Cell | None:
+    """The pair as it passed with these files; None if it did not."""
+    if not (files and cell.passed_file.exists()):
+        return None
+    kept = json.loads(cell.passed_file.read_text())
+    return Cell(**kept["cell"]) if kept["files"] == files else None
+
+
+def performed(cell: Cell, words: list[str], files: str) -> Cell:
+    """The pair with what came of it now, which is kept if it passed."""
+    begin = time.monotonic()
+    perform(cell, words)
+    cell.seconds = time.monotonic() - begin
+    if files and cell.outcome.startswith("passed"):
+        cell.passed_file.write_text(json.dumps({"files": files, "cell": asdict(cell)}))
+    return cell
 
 
 def perform(cell: Cell, words: list[str]) -> None:

@@ -25,14 +25,19 @@ hypothesis.settings.load_profile("repeatable")
 #: The files that take longest, which begin first: else all processes wait for the one that got the
 #: last of them.
 LONGEST = (
-    "load/test_deaths.py", "admin/test_matrix.py", "cli/test_command.py", "access/test_restriction.py",
-    "installation/test_site.py", "security/test_guardrails.py", "transfer/test_cost.py",
-    "admin/test_target_forms.py", "load/test_run.py", "admin/test_import_cost.py", "worker/test_site_runs.py",
-    "example/test_web_steps.py", "example/test_stack.py", "worker/test_real_worker.py",
-    "worker/test_execution.py", "browser/test_history_page.py", "security/test_clear_text.py",
-    "security/test_hostile_sql.py", "security/test_pasted_sql.py", "admin/test_hostile_results.py",
-    "runner/capture/test_statements.py", "security/test_called_functions.py", "cli/test_output.py",
-    "clients/test_conformance.py", "agent/test_controller.py", "fuzz/test_forms.py",
+    "admin/test_matrix.py", "load/test_deaths.py", "browser/test_run_topics.py",
+    "example/test_supervisor.py", "test_migrations.py", "load/test_four_hosts.py",
+    "installation/test_site.py", "load/test_run.py", "cli/test_command.py", "access/test_restriction.py",
+    "soak/test_smoke.py", "browser/test_layout.py", "security/test_hostile_server.py",
+    "browser/test_report_file.py", "worker/test_site_runs.py", "example/test_web_steps.py",
+    "worker/test_execution.py", "browser/test_run_sections.py", "browser/test_run_page.py",
+    "worker/test_real_worker.py", "clients/test_conformance.py", "security/test_guardrails.py",
+    "admin/test_target_forms.py", "browser/test_start.py", "agent/test_two_hosts.py",
+    "security/test_canary.py", "transfer/test_cost.py", "runner/server/test_diagnostics.py",
+    "security/test_hostile_sql.py", "runs/test_confirm_pages.py", "example/test_stack.py",
+    "runner/test_reconnecting.py", "clients/test_connection_modes.py", "browser/test_history_page.py",
+    "browser/test_benchmark_form.py", "runner/test_written_tables.py", "cli/test_uninstall.py",
+    "security/test_pasted_sql.py", "runner/test_run.py", "runner/capture/test_statements.py",
 )  # fmt: skip
 
 

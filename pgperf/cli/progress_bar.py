@@ -6,7 +6,7 @@ _WIDTH = 30
 
 
 class Bar:
-    """A `worker.execution.ProgressListener` that draws. Leaves an unfinished line until `close`."""
+    """A `worker.recorder.ProgressListener` that draws. Leaves an unfinished line until `close`."""
 
     def __init__(self, stream: OutputWrapper) -> None:
         self._stream = stream

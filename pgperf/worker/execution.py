@@ -6,7 +6,6 @@ a query, kills itself.
 """
 
 import logging
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import Error, connections, router, transaction
@@ -44,11 +43,12 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import load_limits
 from pgperf.runs import changes, confirmation, query_access, state, store
-from pgperf.runs.db_retry import drop_broken_connection, is_outage, retry_while_down
+from pgperf.runs.db_retry import is_outage, retry_while_down
 from pgperf.runs.definitions import starting_here
 from pgperf.worker import block_hooks, change_mail, environments, machine_look
 from pgperf.worker.environments import Usable
 from pgperf.worker.lifeline import Lifeline
+from pgperf.worker.recorder import ProgressListener, Recorder
 from pgperf.workloads import discovery, forms
 
 logger = logging.getLogger(__name__)
@@ -61,16 +61,8 @@ _RETRY_SHARE = 2 / 3
 _VANISHED_SHARE = 1 / 3
 #: For how long a run that has failed waits for space to store that, where the disk is full.
 _DISK_FULL_S = 600.0
-#: Shorter rounds are not interrupted by a poll of the database.
-LONG_ROUND_S = 3.0
 #: Ended runs that this process cannot summarise.
 _not_summarisable: set[int] = set()
-
-
-class ProgressListener(Protocol):
-    """Receives the progress of a run in this process, such as a progress bar."""
-
-    def progress(self, share: float, message: str) -> None: ...
 
 
 def perform(run_id: int, worker: str, listener: ProgressListener | None = None) -> Run:
@@ -89,7 +81,7 @@ def _perform(run_id: int, worker: str, listener: ProgressListener | None) -> Run
     run = _claim(run_id, worker)
     settings = get_settings()
     lifeline = Lifeline(settings.STALE_SECONDS)
-    observer = _Recorder(run, listener, settings.HEARTBEAT_SECONDS, _retry_s(), lifeline.alive)
+    observer = Recorder(run, listener, settings.HEARTBEAT_SECONDS, _retry_s(), lifeline.alive)
     job = _ClaimedRun(run, observer)
     with ExitStack() as stack:
         try:
@@ -182,7 +174,7 @@ class _ClaimedRun:
     """A run that this worker has claimed and not yet ended."""
 
     run: Run
-    observer: "_Recorder"
+    observer: Recorder
     skipped: list[LeftOut] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # the environment before the first block
@@ -394,116 +386,6 @@ def _drop_connection() -> None:
     connection = connections[router.db_for_write(Run)]
     if not connection.in_atomic_block:
         connection.close()
-
-
-class _Recorder:
-    """The runner's RunObserver: stores blocks and heartbeats, and reads the cancel request."""
-
-    def __init__(
-        self,
-        run: Run,
-        listener: ProgressListener | None,
-        every_s: float,
-        retry_s: float = 0.0,
-        alive: Callable[[], object] = lambda: None,
-    ) -> None:
-        """`alive` is called for each heartbeat that is stored, or refused to the main thread."""
-        self._run = run
-        self._alive = alive
-        self._listener = listener
-        self._every_s = every_s
-        self._retry_s = retry_s
-        self._tried_at = self._written_at = self._progress_at = time.monotonic()
-        self._is_taken_away = False  # the heartbeat's thread sets it
-        self._polled_at = 0.0
-        self._share, self._message = 0.0, "Connecting."
-        self._lock = threading.Lock()
-
-    def block_done(self, blocks: list[VariantBlock]) -> None:
-        save = partial(store.save_blocks, self._run, blocks)
-        retry_while_down(save, self._retry_s, f"storing a block of {self._run}")
-        self._beat_or_wait()
-
-    def progress(self, share: float, message: str) -> None:
-        self._share, self._message = share, message
-        self._progress_at = time.monotonic()
-        if self._listener:
-            self._listener.progress(share, message)
-        if time.monotonic() - self._tried_at >= self._every_s:
-            self._beat_or_wait()
-
-    def cancelled(self) -> bool:
-        """Queries the database at most once per heartbeat interval."""
-        if time.monotonic() - self._polled_at < self._every_s:
-            return False
-        self._polled_at = time.monotonic()
-        try:
-            return state.is_cancelling(self._run)
-        except Error as error:
-            if not is_outage(error):
-                raise
-            drop_broken_connection(error)
-            return False  # the heartbeat limits how long a run continues without an answer
-
-    def poll_cancel(self) -> None:
-        """Called while the runner waits for clients, so that neither a slow start nor a long round
-        delays a cancel, or the end of a run that was taken away or whose heartbeat cannot be stored.
-        """
-        if self._is_taken_away:
-            raise FenceLost(f"run {self._run.pk} was taken away while it measured")
-        if self._is_late():
-            self._beat_or_wait()
-        if time.monotonic() - self._progress_at >= LONG_ROUND_S and self.cancelled():
-            raise RunCancelled("cancelled on request")
-
-    @contextmanager
-    def background_heartbeat(self, longest_s: float) -> Iterator[None]:
-        """A thread writes the heartbeat when no round ends for that long (slow queries, many
-        clients).
-        """
-        over = threading.Event()
-        thread = threading.Thread(target=self._beat_when_late, args=(over, longest_s), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-    def _beat_when_late(self, over: threading.Event, longest_s: float) -> None:
-        while not over.wait(max(0.05, self._tried_at + longest_s - time.monotonic())):
-            if time.monotonic() - self._tried_at < longest_s:
-                continue
-            try:
-                with closing(connections[router.db_for_write(Run)]):
-                    self._beat()
-            except FenceLost:
-                self._is_taken_away = True
-                return
-            except Error:
-                logger.warning("run %s: its heartbeat could not be written", self._run.pk)
-                self._tried_at = time.monotonic()
-
-    def _beat_or_wait(self) -> None:
-        """Survive a short outage of the database; stop the run in a long one, before others mark it
-        lost.
-        """
-        try:
-            self._beat()
-        except Error as error:
-            self._alive()
-            if self._is_late() or not is_outage(error) or not drop_broken_connection(error):
-                raise
-            self._tried_at = time.monotonic()
-
-    def _is_late(self) -> bool:
-        return time.monotonic() - self._written_at >= self._retry_s
-
-    def _beat(self) -> None:
-        with self._lock:
-            state.heartbeat(self._run, self._share, self._message)
-            self._tried_at = self._written_at = time.monotonic()
-        self._alive()
 
 
 def check_permission(run: Run) -> None:

@@ -16,7 +16,7 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
-from django.db import DatabaseError, OperationalError, connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from benchmarks.twin import twin
@@ -33,8 +33,9 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
-from pgperf.worker import execution
+from pgperf.worker import execution, recorder
 from pgperf.worker.lifeline import Lifeline
+from pgperf.worker.recorder import Recorder
 from tests import factories
 from tests.client_environments import with_other_pgperf
 from tests.database_outage import terminate_own_backend
@@ -413,40 +414,6 @@ class TestHeartbeat:
         execution.perform(ask(database, definition(rounds=5)).pk, "w@h")
         assert len(beats) == 1  # the end of the block
 
-    @pytest.mark.django_db(transaction=True)
-    def test_a_thread_sends_heartbeats_during_long_rounds(
-        self, database: Database, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = state.claim(ask(database).pk, "w@h")
-        Run.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
-        recorder, beaten = execution._Recorder(run, None, 5.0), threading.Event()
-        write = state.heartbeat
-
-        def heartbeat(*words: Any) -> None:
-            write(*words)
-            beaten.set()
-
-        monkeypatch.setattr(state, "heartbeat", heartbeat)
-        with recorder.background_heartbeat(0.05):
-            assert beaten.wait(10)
-        assert state.effective_status(run) == Status.RUNNING
-
-    @pytest.mark.django_db(transaction=True)
-    def test_the_thread_survives_an_unreachable_database(
-        self, database: Database, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run = state.claim(ask(database).pk, "w@h")
-        tried = threading.Semaphore(0)
-
-        def away(*_: Any) -> None:
-            tried.release()
-            raise DatabaseError
-
-        monkeypatch.setattr(state, "heartbeat", away)
-        with execution._Recorder(run, None, 5.0).background_heartbeat(0.05):
-            assert tried.acquire(timeout=10)
-            assert tried.acquire(timeout=10)
-
 
 class TestARestartOfTheSitesDatabase:
     @pytest.mark.django_db(transaction=True)
@@ -478,20 +445,6 @@ class TestARestartOfTheSitesDatabase:
         run = execution.perform(ask(database, definition(blocks=3, rounds=100)).pk, "w@h")
         assert run.status == Status.FAILED
         assert run.error.startswith("The site's own database, which holds the runs, failed or did not answer")
-
-    @pytest.mark.django_db(transaction=True)
-    def test_such_a_restart_also_stops_a_run_that_waits_for_its_clients(
-        self, database: Database, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def away(*_: Any) -> None:
-            raise OperationalError("the server is gone")
-
-        monkeypatch.setattr(state, "heartbeat", away)
-        recorder = execution._Recorder(state.claim(ask(database).pk, "w@h"), None, 5.0, retry_s=20.0)
-        recorder.poll_cancel()
-        recorder._written_at -= 20.0
-        with pytest.raises(OperationalError):
-            recorder.poll_cancel()
 
     @pytest.mark.django_db(transaction=True)
     def test_an_unacknowledged_commit_of_the_end_counts(self, database: Database) -> None:
@@ -564,7 +517,7 @@ class TestARestartOfTheSitesDatabase:
 def test_a_hanging_client_does_not_delay_a_cancel(
     database: Database, monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
-    monkeypatch.setattr(execution, "LONG_ROUND_S", 0.0)
+    monkeypatch.setattr(recorder, "LONG_ROUND_S", 0.0)
     monkeypatch.setattr(state, "is_cancelling", lambda run: True)
     frozen = definition(warm_up_ops=100)
     run = execution.perform(
@@ -754,7 +707,7 @@ def measure_without_end(run: Run) -> None:
     """What a worker that is killed after its blocks leaves behind."""
     plan = make_plan(definition(blocks=2))
     nowhere = {"here": Route("here", "", 0, "", "", "")}
-    execute(plan, nowhere, RunSettings("", str(run.pk)), execution._Recorder(run, None, 5.0))
+    execute(plan, nowhere, RunSettings("", str(run.pk)), Recorder(run, None, 5.0))
 
 
 def _raise_after(share: float, error: BaseException) -> Callable[[float], None]:

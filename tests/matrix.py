@@ -47,7 +47,8 @@ LEFT_OUT = {
 }
 STANDING_FOR = (
     "tests/browser/test_dashboard.py", "tests/browser/test_history_page.py", "tests/browser/test_layout.py",
-    "tests/browser/test_staircase.py", "tests/installation/test_site.py",
+    "tests/browser/test_report_file.py", "tests/browser/test_staircase.py", "tests/browser/test_start.py",
+    "tests/installation/test_site.py",
 )  # fmt: skip
 #: As `make test` does: to four workers, each with a stack of its own; a file's tests stay together.
 SHARED_OUT = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
+from pytest_django.live_server_helper import LiveServer
 
 from pgperf.models import Run, Schedule, Worker
 from pgperf.runs.definitions import freeze
 from tests import factories
+from tests.browser.axe import serious_faults
 from tests.browser.conftest import look
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts
@@ -129,9 +131,15 @@ PAGES: dict[str, str] = {
 }
 
 
+#: Where axe-core looks for serious faults too; tests of runs' pages do it there.
+WITH_CHARTS = ("history", "over-runs", "compare", "comparison")
+
+
 #: The admin lets the colours of links change slowly.
 COLOURS_STAND = """() => document.getAnimations().filter(each => each instanceof CSSTransition)
     .forEach(each => each.finish())"""
+#: A caption that is for screen readers only is out of the flow.
+POSITIONS = "all => all.map(each => getComputedStyle(each).position)"
 WIDE, NARROW = (1280, "light"), (800, "dark")
 
 
@@ -161,12 +169,33 @@ def test_no_page_has_a_fault(page: Page, rows: dict[str, Any]) -> None:
     assert not said, "\n".join(said)
 
 
+def test_without_scripts_no_page_has_an_empty_place(
+    page: Page, rows: dict[str, Any], browser: Browser, live_server: LiveServer
+) -> None:
+    """In place of each chart stands its finding; its figures are in tables."""
+    context = browser.new_context(
+        base_url=live_server.url, java_script_enabled=False, storage_state=page.context.storage_state()
+    )
+    plain, charts = context.new_page(), 0
+    for name, path in PAGES.items():
+        answer = plain.goto(f"/admin/pgperf/{path.format(**rows)}")
+        assert answer is not None
+        assert answer.ok, name
+        assert not plain.locator(".pgperf-chart").filter(visible=True).count(), name
+        ways = plain.locator(".pgperf-figure > figcaption").evaluate_all(POSITIONS)
+        assert set(ways) <= {"static"}, name
+        charts += len(ways)
+    context.close()
+    assert charts > len(PAGES)
+
+
 def faults(page: Page, name: str, window: tuple[int, str], breadcrumbs: Any) -> list[str]:
     page.evaluate(OPEN)
     page.evaluate(CHARTS_STAND)
     page.evaluate(COLOURS_STAND)
     found: list[str] = page.evaluate(FAULTS)
     found += page.evaluate(CUT_LABELS) if name.endswith("-run") else []
+    found += serious_faults(page, "#content-main") if name in WITH_CHARTS and window == WIDE else []
     if page.evaluate(BREADCRUMBS) != breadcrumbs:
         found.append("the breadcrumbs do not look like those of the admin")
     if PICTURES:

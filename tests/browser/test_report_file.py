@@ -7,7 +7,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from pgperf.models import Run
-from pgperf.reports.html_report import run_html
+from pgperf.reports.html_report import comparison_html, run_html
+from pgperf.reports.several_runs import compare_several
+from tests import factories
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import look
 from tests.browser.test_run_topics import RUNS
@@ -99,6 +101,17 @@ def test_charts_are_visible_and_nothing_is_asked_for(offline: Page, tmp_path: Pa
         assert offline.evaluate("document.documentElement.scrollWidth") <= 800, scheme
         look(offline, 1280, scheme)
         assert offline.evaluate("document.documentElement.scrollWidth") <= 1280, scheme
+
+
+def test_the_comparison_of_runs_opens_from_disk(offline: Page, tmp_path: Path) -> None:
+    runs = [factories.make_results(factories.make_run(), slower={"django_orm": by}) for by in (1.0, 1.3)]
+    offline.goto(kept(comparison_html(compare_several(runs)), tmp_path))
+    assert offline.locator("figure svg").count() >= 1
+    assert offline.evaluate(EMPTY) == []
+    for width in (1280, 800):
+        look(offline, width, "light")
+        assert offline.evaluate(CLIPPED) == [], width
+        assert offline.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_link_to_a_topic_works(offline: Page, tmp_path: Path) -> None:

@@ -159,6 +159,11 @@ def test_the_report_of_92_variants_is_small() -> None:
     assert len(run_html(run).encode()) < MOST
 
 
+def test_the_comparison_of_eight_runs_of_92_variants_is_small() -> None:
+    runs = [factories.make_results(factories.make_run(), clients=CLIENTS) for _ in range(8)]
+    assert len(comparison_html(compare_several(runs)).encode()) < MOST
+
+
 def make_large(name: str) -> Run:
     """A run of the catalog with many variants."""
     if name == "site":

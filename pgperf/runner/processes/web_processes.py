@@ -19,6 +19,8 @@ from pgperf.runner.processes.backends import Endpoint, unmapped
 
 #: The programs that pass requests on.
 PROXIES = ("nginx",)
+#: Those whose listening processes pass them on to daemons, where there are some (mod_wsgi).
+_WITH_DAEMONS = ("apache2", "httpd")
 _LISTEN, _ESTABLISHED = _SHOWN = "0A", "01"
 #: How often the connections of processes are read.
 _LOOKS = 30
@@ -63,11 +65,11 @@ def find(port: int, working: Callable[[], AbstractContextManager[object]] = null
     if not listening:
         return WebProcesses()
     if _name(listening[0]) not in PROXIES:
-        return WebProcesses(proxy=[], web=listening, workers=_workers(listening))
+        return WebProcesses(proxy=[], web=listening, workers=_workers(listening, sockets, held))
     with working():
         ports = connections(listening).peer_ports
     behind = _behind(listening, ports, sockets, held)
-    return WebProcesses(proxy=listening, web=behind or None, workers=_workers(behind))
+    return WebProcesses(proxy=listening, web=behind or None, workers=_workers(behind, sockets, held))
 
 
 @dataclass(frozen=True)
@@ -163,10 +165,15 @@ def _tree(pid: int) -> list[int]:
     return [pid, *(each for child in schedstat.children(pid) for each in _tree(child))]
 
 
-def _workers(pids: Collection[int]) -> list[int]:
-    """The processes without children of their own, or the only one there is."""
-    found = [pid for pid in pids if not schedstat.children(pid)]
-    return found or list(pids)
+def _workers(pids: Collection[int], sockets: Sequence[TcpSocket], held: Sockets) -> list[int]:
+    """The processes that run the site: those without children, or the only one there is; of Apache
+    with daemons, the daemons.
+    """
+    listening = {each.inode for each in sockets if each.state == _LISTEN}
+    leaves = [pid for pid in pids if not schedstat.children(pid)]
+    passing = {pid for pid in leaves if _name(pid) in _WITH_DAEMONS and held.get(pid, set()) & listening}
+    daemons = [pid for pid in leaves if pid not in passing]
+    return daemons or leaves or list(pids)
 
 
 def _name(pid: int) -> str:

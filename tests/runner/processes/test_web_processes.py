@@ -70,6 +70,16 @@ def test_a_server_is_all_processes_below_the_one_that_opened_the_socket(start: S
     assert os.getpid() not in (found.web or [])
 
 
+def test_apaches_daemons_run_the_site_and_its_listening_processes_do_not(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_processes, "_name", lambda pid: "apache2")
+    port, pids = start()
+    found = web_processes.find(port)
+    assert sorted(found.web or []) == sorted(pids)
+    assert found.workers == pids[3:]
+
+
 def test_a_proxys_servers_are_at_the_other_ends_of_its_connections(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from pgperf.core.records import BUDGET, ENDING, Ending, LeftOut
 from pgperf.models import Run
 from pgperf.runs.definitions import freeze
 from tests import factories, site_steps
@@ -52,6 +53,35 @@ RUNS: dict[str, Callable[[], Run]] = {
 }
 
 
+def second_run() -> Run:
+    before = three_routes()
+    fields = {"benchmark": before.benchmark, "database": before.database, "definition": before.definition}
+    slower = factories.make_results(factories.make_run(**fields), slower={"django_orm": 1.2})
+    return add_cpu_accounts(slower)
+
+
+def run_that_used_up_its_time() -> Run:
+    """And whose role can write."""
+    run = three_routes()
+    ending = Ending(reason=BUDGET, blocks=9, seconds=91.0, budget_s=90.0, precision=0.04, target=0.02)
+    run.environment |= {"can_write": "shop_owner", ENDING: ending.to_json()}
+    run.save()
+    return run
+
+
+def run_with_notes() -> Run:
+    """And with a layer that was left out."""
+    run = three_routes()
+    run.summary |= {"skipped": [LeftOut(reason="not installed", layer="psycopg2").to_json()]}
+    run.notes = "before the second CPU " * 9
+    run.save()
+    return run
+
+
+#: What stands above the answer, or in it, beside what those runs have.
+WITH_MORE = {"second run": second_run, "time used up": run_that_used_up_its_time, "notes": run_with_notes}
+
+
 @pytest.fixture
 def run(page: Page) -> Run:
     run = three_routes()
@@ -69,10 +99,10 @@ def topic(page: Page, name: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize("kind", [*RUNS, *WITH_MORE])
 def test_the_answer_is_on_the_first_screen(page: Page, kind: str) -> None:
     factories.make_worker()
-    run = RUNS[kind]()
+    run = {**RUNS, **WITH_MORE}[kind]()
     Run.objects.filter(pk=run.pk).update(requested_at=LONG_DATE)
     page.goto(address(run), wait_until="load")
     page.evaluate(CHARTS_STAND)

@@ -121,6 +121,14 @@ def test_connecting_has_the_published_throughput_beside_the_one_thread_of_pgbenc
     assert rows["pgbench · tcp · 20 clients · per operation"] == ["–", "–"]
 
 
+def test_the_published_gain_names_the_login_that_it_needs(cost: RunRows) -> None:
+    """The benchmark's own routes log in by SCRAM, with which a pooler saves little."""
+    part: Any = run_page.result(cost.run).part("connections")
+    for told in (part["source"], BENCHMARKS["connection-cost"].description):
+        assert "without a password" in told
+        assert "--routes tcp_trust,pgbouncer_trust" in told
+
+
 def test_the_ladders_of_connection_modes_have_titles_and_scales_of_their_own(cost: RunRows) -> None:
     part: Any = run_page.result(cost.run).part("ladder")
     loads = [load for load, _rungs in part["groups"]]

@@ -5,9 +5,10 @@ connections.
         [--only CASE] [--out FILE]
 
 Case `connect`: 20 clients connect, run SELECT 1 and close (pgbench: -C), over the direct route
-(login by SCRAM). Operations per second, and the mean time of one connection with its statement. Case
+(login by SCRAM). Operations per second, and the mean time of one connection with its statement. There
+pgbench also runs by itself, `pgbench -C -c 20 -j 20`, and its figures are those that it prints. Case
 `kept`: the statement of benchmarks.libpq_vs_pgbench, simple and prepared, with 1 and 8 clients.
-Slices of both layers alternate in random order; no slice begins before the backends of the last one
+Slices of all of them alternate in random order; no slice begins before the backends of the last one
 have left. Each case is measured with eight sets of client processes, one after the other. An interval
 is over these, because a process may be fast or slow for as long as it lives.
 
@@ -19,10 +20,9 @@ keeps each case under its conditions, and a case that the file has is not measur
 import argparse
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,11 @@ import numpy as np
 from benchmarks import json_lines, process_pairs
 from benchmarks.options import ScriptParser, run_script
 from benchmarks.process_pairs import Figures
-from benchmarks.resident import departing
+from benchmarks.resident import departing, on_cpus_of
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
+from pgperf.clients.pgbench.process import Pgbench
+from pgperf.clients.pgbench.report import Summary
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup
@@ -43,6 +45,8 @@ from pgperf.runner.timed_slice import AwaitDeparture, armed
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("libpq", "pgbench")
+PLAIN = "pgbench -C"
+SIDES = (*LAYERS, PLAIN)
 LIGHT = WorkloadDefinition("select-1", "SELECT 1")
 LOOKUP = WorkloadDefinition("lookup", "select relname, relkind from pg_class where oid = %s", (1259,))
 _LEAD_IN_NS = 1_000_000_000  # until the clients do not connect in step any more
@@ -86,7 +90,9 @@ class Slot:
     connecting_us: float
 
 
-#: The slots of each pair by layer.
+#: A slice of a group's variant, by its clients or by pgbench in their place.
+Slice = Callable[[ClientGroup, protocol.Slice], Slot]
+#: The slots of each pair by layer, or side.
 Rounds = dict[Pair, dict[str, list[Slot]]]
 #: The same by layer and set of processes.
 Measured = dict[Pair, dict[str, list[list[Slot]]]]
@@ -95,6 +101,11 @@ FIGURES = {"operations/s": attrgetter("per_s")}
 CONNECTING = {
     "µs, connection with its statement": attrgetter("us"),
     "µs, connect and close": attrgetter("connecting_us"),
+}
+#: Those that pgbench prints.
+PRINTED = {
+    "operations/s, as pgbench prints": attrgetter("per_s"),
+    "µs, connect and close, printed": attrgetter("connecting_us"),
 }
 
 
@@ -131,9 +142,11 @@ def _measured(stack: Stack, case: str, options: argparse.Namespace) -> Measured:
     found: Measured = defaultdict(lambda: defaultdict(list))
     for number in range(options.processes):
         with departing(stack, CASES[case].definition, f"{case}-{number}") as (groups, departed):
-            rounds = _measure(groups, departed, options.rounds, options.slot_s)
-        for pair, layer in product(rounds, LAYERS):
-            found[pair][layer].append(rounds[pair][layer])
+            plain = partial(_printed, stack.env)
+            rounds = _measure(groups, departed, options.rounds, options.slot_s, plain)
+        for pair, by_side in rounds.items():
+            for side, slots in by_side.items():
+                found[pair][side].append(slots)
     return found
 
 
@@ -152,25 +165,29 @@ def measured_of(line: json_lines.Line) -> Measured:
     """The same from the file."""
     return {
         tuple(each["pair"]): {
-            layer: [[Slot(**slot) for slot in own] for own in each[layer]] for layer in LAYERS
+            side: [[Slot(**slot) for slot in own] for own in each[side]] for side in SIDES if side in each
         }
         for each in line["pairs"]
     }
 
 
-def _measure(groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: int, slot_s: int) -> Rounds:
-    """The slices of each pair by layer, in the order of the rounds."""
+def _measure(
+    groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: int, slot_s: int, plain: Slice
+) -> Rounds:
+    """The slices of each pair by side, in the order of the rounds."""
     request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=_LEAD_IN_NS, window_ns=slot_s * 10**9)
     found: Rounds = defaultdict(lambda: defaultdict(list))
     for _ in range(rounds):
-        for group in _shuffled(groups):
-            found[_pair(group.variant)][group.variant.layer].append(_slot(group, armed(group, request)))
+        for side, group in _shuffled(groups):
+            take = plain if side == PLAIN else _slot
+            found[_pair(group.variant)][side].append(take(group, request))
             if why := departed(group):
                 raise SystemExit(f"verdict: cannot measure: {group.variant.label}: {why}")
     return found
 
 
 def _slot(group: ClientGroup, request: protocol.Slice) -> Slot:
+    request = armed(group, request)
     recorded = group.run(request)
     window = SliceWindow.of(request, *recorded)
     phases = window.by_phase()
@@ -183,13 +200,40 @@ def _slot(group: ClientGroup, request: protocol.Slice) -> Slot:
     )
 
 
-def _shuffled(groups: Sequence[ClientGroup]) -> list[ClientGroup]:
-    """All groups in random order, the two of a pair next to each other."""
-    pairs: dict[Pair, list[ClientGroup]] = defaultdict(list)
+def _printed(env: Mapping[str, str], group: ClientGroup, request: protocol.Slice) -> Slot:
+    """pgbench by itself, on the CPUs of the group's clients and with their application_name, by which
+    its backends are awaited.
+    """
+    spec = protocol.Spec(
+        host=env["PGPERF_DB_SOCKET"], port=int(env["PGPERF_DB_PORT"]), dbname=env["PGPERF_DB_NAME"],
+        user=env["PGPERF_DB_USER"], password=env["PGPERF_DB_PASSWORD"], application_name=group.application,
+    )  # fmt: skip
+    clients, seconds = group.variant.clients, request.window_ns // 10**9
+    load = ["--connect", f"--client={clients}", f"--jobs={clients}", f"--time={seconds}"]
+    with on_cpus_of(group):
+        done = Pgbench(env["PGPERF_PGBENCH"], spec).run(f"{LIGHT.sql};\n", load, seconds)
+    return _as_printed(done.summary, clients)
+
+
+def _as_printed(summary: Summary, clients: int) -> Slot:
+    if not summary.connection_ms:
+        raise SystemExit("verdict: cannot measure: pgbench printed no average connection time")
+    return Slot(summary.tps, summary.mean_s(clients) * 1e6, summary.connection_ms * 1000)
+
+
+def _shuffled(groups: Sequence[ClientGroup]) -> list[tuple[str, ClientGroup]]:
+    """All sides in random order, those of a pair next to each other."""
+    pairs: dict[Pair, list[tuple[str, ClientGroup]]] = defaultdict(list)
     for group in groups:
-        pairs[_pair(group.variant)].append(group)
+        pairs[_pair(group.variant)] += [(side, group) for side in _sides(group.variant)]
     order = random.sample(list(pairs.values()), len(pairs))
-    return [group for pair in order for group in random.sample(pair, len(pair))]
+    return [each for pair in order for each in random.sample(pair, len(pair))]
+
+
+def _sides(variant: Variant) -> list[str]:
+    """The layer; beside pgbench as a layer, pgbench by itself where it connects each time."""
+    beside = variant.layer == "pgbench" and variant.reconnects
+    return [variant.layer, PLAIN] if beside else [variant.layer]
 
 
 def _pair(variant: Variant) -> Pair:
@@ -205,9 +249,18 @@ def _table(name: str, case: Case, measured: Measured) -> bool:
             f"{name}: {mode}, {clients} client{'s' * (clients > 1)}, {rounds} slices of each layer"
             f" with each of {sets} sets of processes"
         )
-        for what, figure in figures.items():
-            passed &= _row(what, case, *([[*map(figure, own)] for own in slots[layer]] for layer in LAYERS))
+        beside = {"pgbench": figures, PLAIN: PRINTED}
+        compared = [(other, *each) for other in beside if other in slots for each in beside[other].items()]
+        for each in compared:
+            passed &= _compared(case, slots, *each)
     return passed
+
+
+def _compared(
+    case: Case, slots: Mapping[str, list[list[Slot]]], other: str, what: str, figure: Callable[[Slot], float]
+) -> bool:
+    """The row of one figure of libpq and the other side."""
+    return _row(what, case, *([[*map(figure, own)] for own in slots[side]] for side in ("libpq", other)))
 
 
 def _row(what: str, case: Case, libpq: Figures, pgbench: Figures) -> bool:

@@ -17,7 +17,6 @@ before had ended.
 """
 
 import math
-import os
 import random
 import subprocess
 import tempfile
@@ -31,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.options import ScriptParser, run_script
-from benchmarks.resident import pin_new_backends, resident
+from benchmarks.resident import on_cpus_of, pin_new_backends, resident
 from example.stack.stack import Stack
 from pgperf.core import protocol
 from pgperf.core.records import Definition, WorkloadDefinition
@@ -151,7 +150,7 @@ def _pgbench(group: ClientGroup, stack: Stack, rate: float, slot_s: int) -> Time
             f"--log-prefix={directory}/log",
         ]
         command = [env["PGPERF_PGBENCH"], "--no-vacuum", *words]
-        with _on_cpus_of(group), _exact_timers():
+        with on_cpus_of(group), _exact_timers():
             done = subprocess.run(command, env=login, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"pgbench failed:\n{done.stdout}{done.stderr}")
@@ -160,17 +159,6 @@ def _pgbench(group: ClientGroup, stack: Stack, rate: float, slot_s: int) -> Time
     ended_us = (seconds - seconds[0]) * 1e6 + microseconds
     counts = ended_us >= ended_us[0] + LEAD_IN_NS / 1000
     return Timed((ended_us - latency)[counts], latency[counts], lag[counts])
-
-
-@contextmanager
-def _on_cpus_of(group: ClientGroup) -> Iterator[None]:
-    """What this process starts meanwhile runs on the CPUs of the group's client."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, os.sched_getaffinity(group.clients[0].pid))
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 @contextmanager

@@ -4,11 +4,11 @@
         [--keep DIR] [--rivals N] [--quick]
 
 The two runs are those of the catalog's `connection-cost`, by pgbench with one thread and with a
-thread for each client, and by libpq: over the routes tcp_trust and pgbouncer_trust, which have the
-published authentication, and over tcp and pgbouncer. Without files, the script runs both on a
-separate stack; `--keep` writes them to files. It prints Markdown: the published figures beside
-ours, and an answer to both conclusions for each authentication, by the rules of
-`benchmarks/published_rules.py`. The bar: both conclusions are answered. `--quick`: short
+thread for each client, and by libpq: over the routes tcp_trust and pgbouncer_trust, whose logins
+are without a password, presumably as published, and over tcp and pgbouncer. Without files, the
+script runs both on a separate stack; `--keep` writes them to files. It prints Markdown: the
+published figures beside ours, and an answer to both conclusions for each authentication, by the
+rules of `benchmarks/published_rules.py`. The bar: both conclusions are answered. `--quick`: short
 measurements of pgbench with one thread alone, which only show that everything works.
 """
 

@@ -71,7 +71,7 @@ class Login:
     pooled: str
 
 
-TRUST = Login("no password, as published", "tcp_trust", "pgbouncer_trust")
+TRUST = Login("no password, presumably as published", "tcp_trust", "pgbouncer_trust")
 SCRAM = Login("SCRAM", "tcp", "pgbouncer")
 
 

@@ -86,6 +86,17 @@ def pin_new_backends(stack: Stack, group: ClientGroup) -> None:
     placement.pin(postmaster.pid, frozenset(os.sched_getaffinity(group.server_pids[0])))
 
 
+@contextmanager
+def on_cpus_of(group: ClientGroup) -> Iterator[None]:
+    """What this process starts meanwhile runs on the CPUs of the group's client."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, os.sched_getaffinity(group.clients[0].pid))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def _lead_in_ops(definition: Definition, variant: Variant) -> int:
     if definition.work(variant.workload).bulk:
         return _FEW_OPS

@@ -7,7 +7,7 @@ deviation and maximum come exactly, from sums that each `VariantBlock` carries b
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
@@ -85,6 +85,12 @@ def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
     not known.
     """
     return _summary_us([_whole(block) for block in blocks])
+
+
+def variation(latency_us: Mapping[str, float | None]) -> float | None:
+    """The standard deviation over the mean, of what `summary_us` gives; None for what is not known."""
+    mean, stddev = latency_us.get("mean"), latency_us.get("stddev")
+    return stddev / mean if mean and stddev is not None else None
 
 
 def phases_us(blocks: Sequence[VariantBlock]) -> dict[str, Known]:

@@ -6,11 +6,13 @@ from pgperf.cli import result
 from pgperf.models import Run
 from pgperf.reports import (
     comparisons,
+    connections,
     cpu_accounting,
     environment,
     ladders,
     login_conditions,
     open_loops,
+    published,
     rate_searches,
     scaling,
     staircases,
@@ -18,6 +20,7 @@ from pgperf.reports import (
     suite,
     verdicts,
 )
+from pgperf.reports.labels import layer_notes
 from pgperf.reports.markdown_table import cells, escaped, table
 from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows
@@ -50,10 +53,14 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield "\n\n".join(cells(open_loops.sentences(rows.variants)))
     yield open_loops.rate_table(rows.variants)
     yield step_latency.beside_steps(rows)
+    yield from connections.tables(rows)
+    yield escaped(connections.note(connections.reconnecting(rows.variants)))
+    yield escaped(published.source(rows))
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)
     yield from comparisons.comparison_tables(rows.comparisons)
     yield "\n\n".join(map(escaped, login_conditions.notes(rows)))
+    yield "\n\n".join(map(escaped, layer_notes(rows.variants)))
     yield comparisons.control_table(rows.comparisons)
     yield _environment(rows.run)
 

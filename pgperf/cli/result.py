@@ -6,9 +6,11 @@ from pgperf.cli import text_table
 from pgperf.models import Run
 from pgperf.reports import (
     comparisons,
+    connections,
     ladders,
     login_conditions,
     open_loops,
+    published,
     rate_searches,
     run_ending,
     staircases,
@@ -17,7 +19,7 @@ from pgperf.reports import (
     throughput,
     verdicts,
 )
-from pgperf.reports.labels import reasons
+from pgperf.reports.labels import layer_notes, reasons
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
 from pgperf.runs import state
@@ -63,9 +65,13 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield open_loops.rate_table(rows.variants)
     yield open_loops.note() if open_loops.with_rate(rows.variants) else ""
     yield step_latency.beside_steps(rows)
+    yield from connections.tables(rows)
+    yield connections.note(connections.reconnecting(rows.variants))
+    yield published.source(rows)
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
     yield "\n".join(login_conditions.notes(rows))
     yield throughput.throughput_table(rows.off_ladders)
+    yield "\n".join(layer_notes(rows.variants))
     yield verdicts.verdict_table(rows.variants)
     yield "\n".join(verdicts.failed_checks(rows.variants))
     yield comparisons.control_table(rows.comparisons)

@@ -46,6 +46,7 @@ class Timing(NamedTuple):
     lengths: list[int] = []
     skipped: int = 0
     backlog: int = 0
+    overran_ns: int = 0
 
 
 class CpuTime(NamedTuple):

@@ -245,7 +245,8 @@ class SliceReply(NamedTuple):
     duration that the phase took, ns.
 
     `window_ns` > 0: the length of the client's own window, in which all `ops` ended. Such a client
-    may count operations without timing them: then `nbytes` is 0.
+    may count operations without timing them: then `nbytes` is 0. `overran_ns` > 0: how much longer
+    than its time another program ran, where start and operations do not explain it.
 
     `errors`: how many HTTP requests failed, by reason, of all that the slice made. They count as
     operations. `lengths`: the least and the greatest length of a body, bytes; empty where no request
@@ -274,6 +275,7 @@ class SliceReply(NamedTuple):
     lengths: list[int] = []
     skipped: int = 0
     backlog: int = 0
+    overran_ns: int = 0
 
 
 class Query(NamedTuple):

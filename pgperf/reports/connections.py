@@ -11,6 +11,7 @@ from pgperf.reports import published, result_keys
 from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import measured, variant_lines, variant_title
 from pgperf.reports.open_loops import service_us
+from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Cell, Column, Table, number, text_column, time_column, words
 from pgperf.reports.throughput import PERCENTILES
 
@@ -27,6 +28,27 @@ def in_closed_loop(variants: Sequence[VariantResult]) -> list[VariantResult]:
 def reconnecting(variants: Sequence[VariantResult]) -> list[VariantResult]:
     """Those whose operations take a connection to the database and give it back."""
     return [variant for variant in variants if "operate" in variant.phases_us]
+
+
+def tables(rows: RunRows) -> list[Table]:
+    """The tables of the variants that connect, for a terminal: without rows where there are none."""
+    shown = reconnecting(rows.originals)
+    return [phase_table(shown), throughput_table(in_closed_loop(shown), rows.published)]
+
+
+def note(variants: Sequence[VariantResult]) -> str:
+    """What the operations of reconnecting variants do, and how "excluding" is made; "" without any."""
+    text = _(
+        "Each operation of these variants takes a connection, runs its statements, and gives the connection back."
+    )
+    excluding = _(
+        "Excluding is the number of clients divided by the mean time to operate. Old pgbench (before version 14)"
+        " divided the operations by the wall time less the time of all connects per client. That formula counts"
+        " closing as work, and it gives no figure here where less than 5 % of the wall time is left, or where"
+        " closing is not known apart from connecting (pgbench)."
+    )
+    closed = in_closed_loop(variants)
+    return " ".join([text, *([excluding] if closed else [])]) if variants else ""
 
 
 def phases(variants: Sequence[VariantResult]) -> Chart:

@@ -16,9 +16,10 @@ def layer_title(layer: str) -> str:
 
 
 def layer_notes(variants: Sequence[VariantResult]) -> list[str]:
-    """What to know about the figures of each layer that has something to say."""
+    """What to know about the figures of several workers, and of each layer that has a note."""
     measured_layers = dict.fromkeys(variant.layer for variant in variants)
-    return [_(LAYERS[layer].note) for layer in measured_layers if layer in LAYERS and LAYERS[layer].note]
+    own = [_(LAYERS[layer].note) for layer in measured_layers if layer in LAYERS and LAYERS[layer].note]
+    return [*filter(None, [workers_note(variants)]), *own]
 
 
 def colour(layer: str) -> dict[str, str]:

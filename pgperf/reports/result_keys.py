@@ -2,7 +2,7 @@
 where unknown.
 """
 
-LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
+LATENCY = ("min", "mean", "stddev", "variation", "p50", "p90", "p95", "p99", "max")
 COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
 #: The phases of an operation that connects; each has the keys of LATENCY.
 PHASES = ("connect", "operate", "close")

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from pgperf.analysis.connection_throughput import ConnectionThroughput
+from pgperf.analysis.latency import variation
 from pgperf.analysis.scheduler_states import PARTS
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
@@ -189,7 +190,7 @@ def variant_json(row: VariantResult) -> dict[str, Any]:
     throughput = ConnectionThroughput.of(row.record)
     return {
         **{name: getattr(row, name) for name in _VARIANT},
-        "latency_us": _known(row.latency_us, result_keys.LATENCY),
+        "latency_us": _latency(row.latency_us),
         "phases_us": _phases(row) or None,
         "http": row.http or None,
         "open_loop": open_loop_json(row),
@@ -215,7 +216,11 @@ def open_loop_json(row: VariantResult) -> dict[str, Any] | None:
 
 
 def _phases(row: VariantResult) -> dict[str, Any]:
-    return {name: _known(values, result_keys.LATENCY) for name, values in row.phases_us.items()}
+    return {name: _latency(values) for name, values in row.phases_us.items()}
+
+
+def _latency(values: dict[str, Any]) -> dict[str, Any]:
+    return _known({**values, "variation": variation(values)}, result_keys.LATENCY)
 
 
 def _comparison(row: ComparisonResult) -> dict[str, Any]:

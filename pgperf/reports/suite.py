@@ -4,10 +4,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import geometric_mean
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.geometric_mean import GeometricMean
+from pgperf.analysis.latency import variation
 from pgperf.analysis.outcome import DIFFERS, EQUIVALENT, INCONCLUSIVE, MARGIN
 from pgperf.catalog.published import Figure
 from pgperf.core.records import Variant
@@ -39,6 +41,8 @@ from pgperf.reports.table import (
 _SHADES = (1.1, 1.25, 1.6, 2.5, 5.0)
 #: A layer of a setting: its name and its workers.
 ColumnKey = tuple[str, int]
+#: A published throughput, and the measured one.
+Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -242,7 +246,7 @@ def bars(setting: Setting, among: Sequence[Setting]) -> Chart:
 
 
 def published_table(setting: Setting, among: Sequence[Setting]) -> Table:
-    """The published figures beside those of the run; no rows without any."""
+    """The published figures beside those of the run, then geometric means; no rows without any."""
     columns = (
         text_column(_("Workload")),
         text_column(_("Layer")),
@@ -253,7 +257,7 @@ def published_table(setting: Setting, among: Sequence[Setting]) -> Table:
     )
     rows = [_beside_published(setting, row) for row in setting.variants if row.pk in setting.published]
     caption = _("Published throughput over %s") % setting_title(setting, among)
-    return Table(caption, columns, rows, "published")
+    return Table(caption, columns, [*rows, *_published_means(setting)], "published")
 
 
 def tables(rows: RunRows) -> list[Table]:
@@ -390,8 +394,8 @@ def _numbers(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:
 
 def _variation(row: VariantResult) -> Cell:
     """The standard deviation of the operations in per cent of their mean."""
-    mean, stddev = row.latency_us.get("mean"), row.latency_us.get("stddev")
-    return Cell("–", (None,), "unknown") if stddev is None or not mean else percent(stddev / mean)
+    share = variation(row.latency_us)
+    return Cell("–", (None,), "unknown") if share is None else percent(share)
 
 
 def _outcome(row: ComparisonResult) -> Cell:
@@ -449,6 +453,40 @@ def _beside_published(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:
         ratio(setting.published_at(row.workload, column)),
         ratio(_relative(setting, row.workload, column)),
     )
+
+
+def _published_means(setting: Setting) -> list[tuple[Cell, ...]]:
+    """The geometric mean of each published layer over the workloads that all of them have."""
+    pairs = {
+        column: [_pair(setting, name, column) for name in setting.workloads] for column in setting.columns
+    }
+    of_layers = {column: own for column, own in pairs.items() if any(own)}
+    whole = [at for at, each in enumerate(zip(*of_layers.values(), strict=True)) if all(each)]
+    if len(whole) < 2:
+        return []
+    means = {column: _means([pair for at in whole if (pair := own[at])]) for column, own in of_layers.items()}
+    return [_mean_beside_published(setting, column, means) for column in means]
+
+
+def _means(pairs: Sequence[Pair]) -> Pair:
+    theirs, ours = zip(*pairs, strict=True)
+    return geometric_mean(theirs), geometric_mean(ours)
+
+
+def _mean_beside_published(
+    setting: Setting, column: ColumnKey, means: dict[ColumnKey, Pair]
+) -> tuple[Cell, ...]:
+    own, base = means[column], means.get(setting.base)
+    over = [mean / other for mean, other in zip(own, base, strict=True)] if base else [None, None]
+    head = words(_("geometric mean")), words(setting.column_title(column))
+    return (*head, *map(number, own), *map(ratio, over))
+
+
+def _pair(setting: Setting, workload: str, column: ColumnKey) -> Pair | None:
+    """The published throughput and the measured one; None where one is missing."""
+    row = setting.at(workload, column)
+    figure = setting.published.get(row.pk) if row else None
+    return (figure.ops_per_s, row.ops_per_s) if row and figure and row.ops_per_s else None
 
 
 def _relative(setting: Setting, workload: str, column: ColumnKey) -> float | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.latency import variation
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart, of_times, whisker
@@ -15,6 +16,7 @@ from pgperf.reports.table import (
     interval,
     interval_column,
     number,
+    percent,
     text_column,
     time_column,
     words,
@@ -124,9 +126,22 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
 
 def latency_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of one operation's duration, µs; at a rate, of the time since it was due."""
-    keys = ("min", "mean", "stddev", *PERCENTILES, "max")
-    columns = (text_column(_("Variant")), *(time_column(key) for key in keys))
-    rows = [(words(variant_title(v)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
+    before, after = ("min", "mean", "stddev"), (*PERCENTILES, "max")
+    columns = (
+        text_column(_("Variant")),
+        *map(time_column, before),
+        Column(_("variation"), _("of the mean")),
+        *map(time_column, after),
+    )
+    rows = [
+        (
+            words(variant_title(v)),
+            *(number(v.latency_us.get(key)) for key in before),
+            percent(variation(v.latency_us)),
+            *(number(v.latency_us.get(key)) for key in after),
+        )
+        for v in variants
+    ]
     return Table(_latency_caption({variant.rate is None for variant in variants}), columns, rows, "latency")
 
 

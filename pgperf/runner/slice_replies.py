@@ -12,7 +12,17 @@ Durations = NDArray[np.uint64]
 
 #: Sums of numbers below it stay below 2^63 in any slice: 36 years in ns.
 _MOST = 2**60
-_COUNTED = ("ops", "lead_in_ops", "first_ns", "user_ns", "sys_ns", "window_ns", "skipped", "backlog")
+_COUNTED = (
+    "ops",
+    "lead_in_ops",
+    "first_ns",
+    "user_ns",
+    "sys_ns",
+    "window_ns",
+    "skipped",
+    "backlog",
+    "overran_ns",
+)
 
 
 def check(

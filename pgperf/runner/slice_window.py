@@ -73,7 +73,7 @@ class SliceWindow:
         durations: list[Durations],
         phases: Sequence[Durations],
     ) -> "SliceWindow":
-        disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
+        disturbed = _disturbed(replies)
         if request.rate:
             return cls._of_open_loop(request, replies, durations, phases, disturbed)
         if replies[0].window_ns:
@@ -218,6 +218,14 @@ def _mean_length_ns(chains: Sequence[Chain]) -> int:
     """
     lengths = [int(chain.durations.sum()) for chain in chains]
     return sum(lengths) // len(lengths) if lengths else 0
+
+
+def _disturbed(replies: Sequence[protocol.SliceReply]) -> str:
+    """What the clients say of the slice; "" for a good one."""
+    if any(reply.capped for reply in replies):
+        return "recording was full before the window closed"
+    overran_s = max(reply.overran_ns for reply in replies) / 1e9
+    return f"pgbench took {overran_s:.1f} s more than its time: the server stood still" if overran_s else ""
 
 
 def _joined(phases: Sequence[Durations]) -> Durations | None:

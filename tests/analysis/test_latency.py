@@ -72,6 +72,13 @@ def test_percentiles_stay_between_minimum_and_maximum() -> None:
     assert found["stddev"] == 0.0
 
 
+def test_variation_is_relative_to_the_mean() -> None:
+    assert latency.variation({"mean": 200.0, "stddev": 50.0}) == 0.25
+    assert latency.variation({"mean": 200.0, "stddev": 0.0}) == 0.0
+    for unknown in ({}, {"mean": None, "stddev": None}, {"mean": 200.0, "stddev": None}):
+        assert latency.variation(unknown) is None
+
+
 def test_few_samples_have_no_p99() -> None:
     found = latency.summary_us([timed_block(variant(), 0, lognormal(999))])
     assert found["p99"] is None

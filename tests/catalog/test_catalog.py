@@ -57,6 +57,14 @@ def test_a_fixture_is_made_twice_probed_and_dropped(fixture: Fixture, connection
     assert rows(connection, fixture.probe) == [(False,)]
 
 
+@pytest.mark.parametrize("name", ["copyfrom", "batch"])
+def test_autovacuum_leaves_a_table_alone_that_runs_fill(name: str, connection: psycopg.Connection) -> None:
+    for statement in (*FIXTURES[name].drop, *FIXTURES[name].create):
+        connection.execute(statement)
+    options = f"SELECT reloptions FROM pg_class WHERE oid = 'pgperf.{name}'::regclass"
+    assert rows(connection, options) == [(["autovacuum_enabled=false"],)]
+
+
 def test_an_incomplete_fixture_is_not_recognised(connection: psycopg.Connection) -> None:
     site = FIXTURES["site"]
     for statement in (*site.drop, *site.create[:-1]):

@@ -99,6 +99,17 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
     assert "control 1" not in text.partition("**Controls")[0]
 
 
+def test_markdown_has_what_connecting_costs_and_the_notes_of_layers(db: None) -> None:
+    text = export(make_catalog_run("connection-cost").pk, "--format", "md")
+    assert "**Connect, operate and close**" in text
+    assert "| pgbench -j 1 · tcp · 20 clients · per operation | close | " in text
+    rates = text.partition("**Throughput with and without connecting**")[2].split("\n\n")[1].splitlines()
+    one_thread = next(line for line in rates if line.startswith("| pgbench -j 1 · pgbouncer "))
+    assert one_thread.endswith("| 1,013 | 2,766 |")
+    for told in ("Excluding is", "Published figures: Cybertec", "one thread makes all connections"):
+        assert text.count(told) == 1
+
+
 def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
     row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
     row.verdict = stored_verdict(capacity=Capacity(True, "host", 0.93))

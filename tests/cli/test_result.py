@@ -11,6 +11,7 @@ from pgperf.cli.result import report
 from pgperf.models import Run, VariantResult
 from pgperf.reports.ladders import ladder_table
 from pgperf.reports.run_rows import read
+from tests.catalog_runs import make_catalog_run
 from tests.factories import make_results, make_run, stored_verdict
 
 pytestmark = pytest.mark.django_db
@@ -156,6 +157,28 @@ def test_comparisons_that_no_ladder_shows_are_printed(
     line = re.split(" {2,}", part_of(run, title)[2])
     assert line[0] == first
     assert line[1].startswith(against)
+
+
+def test_what_connecting_costs_beside_the_published_figures_and_the_notes_of_layers() -> None:
+    cost = make_catalog_run("connection-cost")
+    phases = [re.split(" {2,}", line) for line in part_of(cost, "Connect, operate and close")[2:]]
+    libpq = [
+        phase for title, phase, *_times in phases if title == "libpq (C) · tcp · 20 clients · per operation"
+    ]
+    assert libpq == ["connect", "operate", "close"]
+    rates = [re.split(" {2,}", line) for line in part_of(cost, "Throughput with and without connecting")]
+    assert rates[1][-2:] == ["published, including", "published, excluding"]
+    published = {title: figures[-2:] for title, *figures in rates[2:]}
+    assert published["pgbench -j 1 · tcp · 20 clients · per operation"] == ["67.5", "15,423"]
+    text = report(read(cost))
+    assert "Excluding is the number of clients divided by the mean time to operate." in text
+    assert "Published figures: Cybertec" in text
+    assert "one thread makes all connections, one after the other" in text
+
+
+def test_a_run_that_keeps_its_connections_shows_nothing_of_connecting(run: Run) -> None:
+    assert "gives the connection back" not in report(read(run))
+    assert not [part for part in parts(run) if part[0].startswith("Connect, operate and close")]
 
 
 def test_a_withheld_claim_stands_with_the_evidence(run: Run) -> None:

@@ -14,9 +14,16 @@ from typing import Any
 import psycopg
 import psycopg_pool
 import pytest
+from django.db import OperationalError
+from django.db.utils import ConnectionHandler
+from pytest_django import DjangoDbBlocker
 
 from example.stack import certificates
 from example.stack.place import Place
+from pgperf.clients.loop import describe
+from pgperf.clients.programs.asyncpg_client import AsyncpgClient
+from pgperf.clients.programs.django_client import DjangoClient, minimal_settings
+from pgperf.clients.programs.psycopg_async_client import PsycopgAsyncClient
 from pgperf.clients.programs.psycopg_client import PsycopgClient
 from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ReconnectFailed
@@ -325,24 +332,71 @@ def test_a_connection_mode_that_a_client_lacks_is_refused(mode: str, start: Star
         assert client.wait() == protocol.EXIT_FAILED
 
 
-def test_an_exhausted_pool_is_a_failure_to_connect(tcp: Route, admin: psycopg.Connection) -> None:
-    client = PsycopgClient(BytesIO())
-    spec = protocol.Spec(
-        layer="psycopg", connection_mode="pool", host=tcp.host, port=tcp.port, dbname=tcp.dbname,
+def of_a_pool(tcp: Route, mode: str = "simple") -> protocol.Spec:
+    """One that gives a connection within a second, or none."""
+    return protocol.Spec(
+        mode=mode, connection_mode="pool", host=tcp.host, port=tcp.port, dbname=tcp.dbname,
         user=tcp.user, password=tcp.password, connect_timeout_s=1,
-        statements=[protocol.Statement("SELECT 1", [], "SELECT 1")],
+        statements=[protocol.Statement("SELECT 1", None, "SELECT 1")],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "mode", "cause", "says"),
+    [
+        (
+            PsycopgClient,
+            "simple",
+            psycopg_pool.PoolTimeout,
+            "PoolTimeout: couldn't get a connection after 1.00 sec",
+        ),
+        (
+            PsycopgAsyncClient,
+            "simple",
+            psycopg_pool.PoolTimeout,
+            "PoolTimeout: couldn't get a connection after 1.00 sec",
+        ),
+        (AsyncpgClient, "extended", TimeoutError, "asyncpg's pool gave no connection in time"),
+    ],
+)
+def test_an_exhausted_pool_is_a_failure_to_connect(
+    program: type[Any], mode: str, cause: type[Exception], says: str, tcp: Route
+) -> None:
+    client, spec = program(BytesIO()), of_a_pool(tcp, mode)
     client.load(spec)
     client.connect(spec)
     operation = client.reconnecting(client.operation(spec))  # the pool's one connection is in use
     with pytest.raises(ReconnectFailed) as failure:
         operation()
-    assert isinstance(failure.value.__cause__, psycopg_pool.PoolTimeout)
+    assert isinstance(failure.value.__cause__, cause)
+    assert getattr(client, "describe", describe)(failure.value.__cause__) == says
     client.close()
 
 
-def test_a_pool_that_cannot_connect_says_so_in_time(start: Start, tcp: Route) -> None:
-    subject = next(subject for subject in LAYERS if subject.layer == "psycopg")
+def test_djangos_own_pool_is_exhausted_by_another_connection(
+    tcp: Route, django_db_blocker: DjangoDbBlocker
+) -> None:
+    settings = minimal_settings(of_a_pool(tcp))["DATABASES"]
+    holder, waiting = ConnectionHandler(settings)["default"], ConnectionHandler(settings)["default"]
+    waiting.alias = holder.alias = "of-one-pool"  # Django has a pool for each alias
+    client = DjangoClient(BytesIO())
+    client._connection, client._requests = waiting, True
+    with django_db_blocker.unblock():
+        holder.ensure_connection()
+        try:
+            with pytest.raises(ReconnectFailed) as failure:
+                client.reconnecting(lambda: 1)()
+        finally:
+            holder.close()
+            holder.close_pool()
+    cause = failure.value.__cause__
+    assert isinstance(cause, OperationalError)
+    assert "couldn't get a connection after 1.00 sec" in client.describe(cause)
+
+
+@pytest.mark.parametrize("layer", ["psycopg", "psycopg_async", "django_cursor"])
+def test_a_pool_that_cannot_connect_says_so_in_time(layer: str, start: Start, tcp: Route) -> None:
+    subject = next(subject for subject in LAYERS if subject.layer == layer)
     client = started(start, subject, tcp, port=1, connection_mode="pool", connect_timeout_s=1)
     error = client.read(protocol.Error)
     assert error.stage == "connect"

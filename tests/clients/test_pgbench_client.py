@@ -4,9 +4,11 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -165,6 +167,61 @@ def test_connections_that_the_server_ends_abort_the_slice(
     error = client.read(protocol.Error)
     assert error.stage == "slice"
     assert client.wait() == protocol.EXIT_FAILED
+
+
+def frozen_backend(admin: psycopg.Connection) -> int:
+    """The backend of its second operation, stopped as it sleeps in its statement and holds no lock."""
+    of_client = "FROM pg_stat_activity WHERE application_name = 'conformance' AND wait_event = 'PgSleep'"
+    seen: dict[datetime, int] = {}
+    while len(seen) < 2:
+        seen |= dict(admin.execute(f"SELECT query_start, pid {of_client}").fetchall())
+    pid = seen[max(seen)]
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+@pytest.mark.parametrize("mode", ["persistent", "per_operation"])
+def test_a_slice_in_which_the_server_stood_still_says_so(
+    client: Driven, spec: Spec, admin: psycopg.Connection, mode: str
+) -> None:
+    client.send(spec("SELECT pg_sleep(0.2)", connection_mode=mode))
+    client.read(protocol.Ready)
+    assert measured(client, BY_TIME)[0].overran_ns == 0
+    client.send(BY_TIME)
+    goes_on = threading.Timer(6, os.kill, (frozen_backend(admin), signal.SIGCONT))
+    goes_on.start()
+    reply = client.read(protocol.SliceReply)
+    goes_on.join()
+    assert reply.ops >= 1
+    assert reply.overran_ns > 3_000_000_000
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_operations_under_way_at_the_end_are_no_standstill(
+    client: Driven, spec: Spec, workers: int
+) -> None:
+    """The slice of a second ends with an operation of longer than a tenth of it."""
+    client.send(spec("SELECT pg_sleep(0.7)", workers=workers))
+    client.read(protocol.Ready)
+    assert measured(client, BY_TIME)[0].overran_ns == 0
+
+
+def test_a_slice_that_was_over_before_all_had_connected_names_the_remedy(
+    client: Driven, spec: Spec, admin: psycopg.Connection
+) -> None:
+    client.send(spec("SELECT pg_advisory_xact_lock(8)", connection_mode="per_operation", workers=2))
+    client.read(protocol.Ready)
+    admin.execute("SELECT pg_advisory_lock(8)")
+    try:
+        client.send(BY_TIME)
+        admin.execute("SELECT pg_sleep(4)")
+    finally:
+        admin.execute("SELECT pg_advisory_unlock(8)")
+    error = client.read(protocol.Error)
+    assert (error.stage, error.message.partition(":")[0]) == (
+        "slice", "pgbench connected, or worked on an operation, for longer than the slice",
+    )  # fmt: skip
+    assert "choose a longer slice_ms" in error.message
 
 
 def test_too_many_clients_end_the_slice(

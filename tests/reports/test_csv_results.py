@@ -37,6 +37,7 @@ def test_one_row_per_variant_named_as_in_the_json(run: Run) -> None:
     assert found[0]["started"] == run.started_at.isoformat()  # type: ignore[union-attr]
     assert float(found[0]["ops_per_s"]) == first.ops_per_s
     assert float(found[0]["latency_us_p50"]) == first.latency_us["p50"]
+    assert float(found[0]["latency_us_variation"]) == pytest.approx(0.31)
     assert float(found[0]["cold_us_first"]) == first.cold_us["first"]
     assert float(found[0]["cpu_us_per_op_server"]) == first.cpu_us_per_op["server"]
     assert found[0]["verdict_word"] == ""

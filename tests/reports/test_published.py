@@ -3,6 +3,7 @@ them.
 """
 
 from collections.abc import Iterator
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
@@ -69,10 +70,35 @@ def test_a_suite_has_the_published_ratios_as_marks_and_in_a_table(drivers: Run) 
     assert marks["psycopg 3"][0] == pytest.approx(804.45 / 246.18)
     assert set(marks["psycopg2"]) == {None}  # the base: 1 by itself
     table = suite.published_table(simple, settings)
-    assert len(table.rows) == 7 * 3
+    assert len(table.rows) == 7 * 3 + 3
     assert texts(table)[0][:3] == ["pg_type", "psycopg2", "246"]
     part: Any = run_page.result(drivers).part("suite")
     assert "Timescale" in part["source"]
+
+
+def test_the_published_figures_end_with_their_geometric_means(drivers: Run) -> None:
+    simple, _prepared = settings = suite.settings(read(drivers))
+    means = suite.published_table(simple, settings).rows[-3:]
+    assert [row[0].text for row in means] == ["geometric mean"] * 3
+    published = {row[1].text: row[2].value for row in means}
+    for name, layer in (
+        ("psycopg2", "psycopg2"),
+        ("psycopg 3", "psycopg"),
+        ("psycopg 3 (async)", "psycopg_async"),
+    ):
+        assert published[name] == pytest.approx(published_d.MEASURES[0].published[layer][0], abs=0.006)
+        own = [row.ops_per_s for row in simple.variants if row.layer == layer]
+        here = next(row for row in means if row[1].text == name)[3].value
+        assert here == pytest.approx(geometric_mean(own))
+    assert [row[4].text for row in means] == ["×1.000", "×0.915", "×1.160"]
+
+
+def test_the_means_are_over_the_workloads_that_each_published_layer_has(drivers: Run) -> None:
+    drivers.variants.filter(workload="pg_type", layer="psycopg", mode="simple").delete()
+    simple, _prepared = settings = suite.settings(read(drivers))
+    means = suite.published_table(simple, settings).rows[-3:]
+    others = (626.67, 2099.09, 1091.84, 44.44, 13.26, 9249.65)
+    assert means[0][2].value == pytest.approx(geometric_mean(others))
 
 
 def test_a_layer_without_published_figures_has_no_mark(drivers: Run) -> None:
@@ -119,6 +145,14 @@ def test_connecting_has_the_published_throughput_beside_the_one_thread_of_pgbenc
     rows = {row[0]: row[-2:] for row in texts(connections.throughput_table(shown, cost.published))}
     assert rows["pgbench -j 1 · tcp · 20 clients · per operation"] == ["67.5", "15,423"]
     assert rows["pgbench · tcp · 20 clients · per operation"] == ["–", "–"]
+
+
+def test_the_published_gain_names_the_login_that_it_needs(cost: RunRows) -> None:
+    """The benchmark's own routes log in by SCRAM, with which a pooler saves little."""
+    part: Any = run_page.result(cost.run).part("connections")
+    for told in (part["source"], BENCHMARKS["connection-cost"].description):
+        assert "without a password" in told
+        assert "--routes tcp_trust,pgbouncer_trust" in told
 
 
 def test_the_ladders_of_connection_modes_have_titles_and_scales_of_their_own(cost: RunRows) -> None:

@@ -28,7 +28,7 @@ VARIANT = {
     "verdict",
 }  # fmt: skip
 NESTED = {
-    "latency_us": {"min", "mean", "stddev", "p50", "p90", "p95", "p99", "max"},
+    "latency_us": {"min", "mean", "stddev", "variation", "p50", "p90", "p95", "p99", "max"},
     "cold_us": {
         "startup",
         "connect",
@@ -98,6 +98,7 @@ def test_values_are_those_of_the_rows(result: dict[str, Any]) -> None:
     assert [v["label"] for v in result["variants"]] == [row.label for row in rows]
     assert [v["us_per_op"] for v in result["variants"]] == [row.us_per_op for row in rows]
     assert [v["latency_us"]["p99"] for v in result["variants"]] == [row.latency_us["p99"] for row in rows]
+    assert result["variants"][0]["latency_us"]["variation"] == pytest.approx(0.31)
     assert sum(comparison["aa"] for comparison in result["comparisons"]) == 2
 
 

@@ -30,6 +30,15 @@ def test_unknown_cpu_time_is_empty_not_zero(run: Run) -> None:
     assert server["values"][2:5] == [21.8, None, 21.8]
 
 
+def test_the_latency_table_has_the_variation_beside_the_standard_deviation(run: Run) -> None:
+    variants = list(run.variants.all())
+    variants[1].latency_us = {"mean": 40.0}
+    table = charts.latency_table(variants).shown()
+    at = table.heads.index("variation, of the mean")
+    assert table.heads[at - 1].startswith("stddev")
+    assert [row[at].text for row in table.rows[:2]] == ["31.0 %", "unknown"]
+
+
 def test_latency_leaves_out_what_has_no_median(run: Run) -> None:
     variants = list(run.variants.all())
     variants[0].latency_us = {"p50": None}

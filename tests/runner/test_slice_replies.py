@@ -49,8 +49,8 @@ def test_a_genuine_reply_passes(request_: protocol.Slice) -> None:
     ("field", "value"),
     [
         ("ops", 4), ("ops", -1), ("ops", 2**62), ("rows", -1), ("first_ns", 2**63), ("user_ns", -5),
-        ("skipped", 1), ("backlog", -1), ("lengths", [-1, 2]), ("errors", {"500": -1}), ("worker_ops", [1, 1]),
-        ("worker_first_ns", [START]), ("phases", ["connect"]),
+        ("skipped", 1), ("backlog", -1), ("overran_ns", -1), ("lengths", [-1, 2]),
+        ("errors", {"500": -1}), ("worker_ops", [1, 1]), ("worker_first_ns", [START]), ("phases", ["connect"]),
     ],
 )  # fmt: skip
 def test_a_forged_field_is_named(request_: protocol.Slice, field: str, value: Any) -> None:

@@ -111,6 +111,14 @@ def test_a_full_recording_is_said_so() -> None:
     assert "full" in window.disturbed
 
 
+def test_a_program_that_overran_its_time_disturbs_the_slice() -> None:
+    counted = reply(0, 300)._replace(nbytes=0, window_ns=9_000 * MS)
+    request, nothing = protocol.Slice(seq=1, window_ns=3_000 * MS), [np.zeros(0, dtype=np.uint64)]
+    assert SliceWindow.of(request, [counted], nothing).disturbed == ""
+    stuck = SliceWindow.of(request, [counted._replace(overran_ns=6_040 * MS)], nothing)
+    assert stuck.disturbed == "pgbench took 6.0 s more than its time: the server stood still"
+
+
 def test_one_interruption_does_not_weigh_as_much_as_all_the_work() -> None:
     durations = np.array([20_000] * 199 + [4_000_000], dtype=np.uint64)
     assert time_per_op_us(durations) == 20.0

@@ -12,10 +12,13 @@ from pgperf.catalog import FIXTURES
 from pgperf.catalog.driver_queries import BATCH, COPYFROM, ONE_PLUS_ONE
 from pgperf.core.answers import ControlQuery
 from pgperf.core.exceptions import ClientFailed, RunCancelled
-from pgperf.core.records import LeftOut, Route, WorkloadDefinition
+from pgperf.core.records import LeftOut, Route, SliceRecord, WorkloadDefinition
+from pgperf.runner import rounds
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
+from pgperf.runner.run_context import RunContext
 from pgperf.runner.server import written_tables
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.written_tables import WrittenTables
@@ -196,6 +199,36 @@ def test_a_checkpoint_marks_the_round(routes: dict[str, Route], admin: psycopg.C
         assert not written.overlapped(before)
         written.begin_block()
         assert written.overlapped(before) == written.facts["checkpoint"].startswith("before")
+
+
+def test_the_slices_that_wrote_beside_a_checkpoint_are_marked(
+    routes: dict[str, Route], c_client: Path, admin: psycopg.Connection, superuser_login: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """One comes after the first slice of the first round."""
+    settle, slices = rounds._settle, []
+
+    def settle_beside_it(context: RunContext, group: ClientGroup, record: SliceRecord) -> None:
+        settle(context, group, record)
+        slices.append(group.variant.workload)
+        if len(slices) == 1:
+            with psycopg.connect(**superuser_login) as superuser:
+                superuser.execute("CHECKPOINT")
+
+    monkeypatch.setattr(rounds, "_settle", settle_beside_it)
+    watcher = Watcher()
+    outcome = run(routes, c_client, watcher, BATCH, ONE_PLUS_ONE, blocks=1, rounds=2)
+    why = {
+        work: {
+            slice_.disturbed for b in watcher.blocks if b.variant.workload == work for slice_ in b.slices[:1]
+        }
+        for work in ("batch", "oneplusone")
+    }
+    assert {"batch", "oneplusone"} == set(slices)
+    assert why["oneplusone"] == {""}
+    if outcome.environment["written"]["checkpoint"].startswith("before"):
+        assert why["batch"] == {"a checkpoint ran during this round"}
+        assert outcome.environment["written"]["rounds_with_checkpoint"] >= 1
 
 
 def test_a_block_waits_until_its_own_checkpoint_is_counted(

@@ -34,6 +34,16 @@ def test_a_stored_definition_is_equal() -> None:
     assert Definition.from_json(definition.to_json()) == definition
 
 
+@pytest.mark.parametrize("count", [0, 13])
+def test_a_run_has_one_to_twelve_workloads(count: int) -> None:
+    chosen = [Workload.objects.create(name=f"w{at}", title="W", sql="SELECT 1") for at in range(13)]
+    database = make_database()
+    refusal = rf"^workloads: the benchmark has {count}; choose 1 to 12$"
+    with pytest.raises(InvalidDefinition, match=refusal):
+        freeze(make_benchmark(workloads=chosen[:count]), database)
+    assert len(freeze(make_benchmark(workloads=chosen[:12]), database).workloads) == 12
+
+
 def test_own_workloads_know_how_long_the_site_takes_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_start, "seconds", lambda: 2.5)
     own = Workload.objects.create(name="own", title="Own", orm="site.call")

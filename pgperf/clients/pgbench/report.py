@@ -47,6 +47,10 @@ class Summary:
         """The time over which pgbench counted: from the moment when all clients were connected."""
         return round(self.transactions / self.tps * 1e9) if self.tps else 0
 
+    def mean_s(self, clients: int) -> float:
+        """The mean time of a transaction, with its connection under -C; 0 where none ended."""
+        return clients / self.tps if self.tps else 0.0
+
 
 @dataclass(frozen=True)
 class Transaction:

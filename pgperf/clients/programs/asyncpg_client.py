@@ -176,6 +176,8 @@ class AsyncpgClient:
         """The error message without the detail, and without the values that asyncpg could not send."""
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"the server's certificate is not accepted: {error.verify_message}"
+        if self._pool and isinstance(error, TimeoutError):
+            return "asyncpg's pool gave no connection in time"
         if isinstance(error, OSError):
             return f"connection failed: {os.strerror(error.errno) if error.errno else error or 'no answer in time'}"
         if isinstance(error, asyncpg.PostgresError) and error.message:

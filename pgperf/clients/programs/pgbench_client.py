@@ -37,6 +37,8 @@ _TOO_SLOW = (
     " choose a longer slice_ms"
 )
 _LEAST_OPERATIONS = 3
+#: pgbench may take so many times its time, besides its start and the operations under way at the end.
+_LONGER = 1.1
 
 #: The transactions of each client, in order.
 Clients = Sequence[Sequence[Transaction]]
@@ -116,6 +118,7 @@ class PgbenchOperation:
             capped=False,
             durations=b"",
             window_ns=window_ns,
+            overran_ns=self._overran_ns(request, done),
         )
 
     def _logged(self, request: protocol.Slice) -> Timing:
@@ -125,7 +128,8 @@ class PgbenchOperation:
             done = self._run(request, request.count and request.count + 1, logging)
             lines = chain.from_iterable(log.read_text().splitlines() for log in Path(directory).iterdir())
             clients = transactions(lines, done.epoch_ns)
-        return _timing(done, clients, self._window(request, done, clients))
+        timing = _timing(done, clients, self._window(request, done, clients))
+        return timing._replace(overran_ns=self._overran_ns(request, done))
 
     def _window(self, request: protocol.Slice, done: Finished, clients: Clients) -> tuple[int, int]:
         """When the window opens and closes.
@@ -150,6 +154,25 @@ class PgbenchOperation:
         """As asked; where the log tells the time from one end to the next, long enough for three."""
         least_s = _LEAST_OPERATIONS * self._once_s if self._connects else 0.0
         return time_s(self._start.elapsed_s, max(least_s, (request.lead_in_ns + request.window_ns) / 1e9))
+
+    def _overran_ns(self, request: protocol.Slice, done: Finished) -> int:
+        """How much longer than its time it ran, if the server must have stood still; else 0.
+
+        A statement that waits for a frozen server ends no slice, and pgbench reports no error. By
+        count, there is no time.
+        """
+        if request.count:
+            return 0
+        time_s = self._time_s(request)
+        longest_s = _LONGER * time_s + self._start.elapsed_s + self._under_way_s(done)
+        return round((done.elapsed_s - time_s) * 1e9) if done.elapsed_s > longest_s else 0
+
+    def _under_way_s(self, done: Finished) -> float:
+        """How long the operations under way at the end may take: one alone; of several clients up to
+        their mean in the slice, which at most makes them wait for each other.
+        """
+        workers = self._spec.workers
+        return min(workers * self._once_s, max(self._once_s, done.summary.mean_s(workers)))
 
     def _how(self) -> list[str]:
         variables = [f"--define={name}={value}" for name, value in self._script.variables.items()]

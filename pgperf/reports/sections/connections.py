@@ -17,4 +17,5 @@ def part(rows: RunRows) -> Part:
         "throughput": connections.throughput(closed, rows.published) if closed else None,
         "throughput_table": connections.throughput_table(closed, rows.published),
         "source": published.source(rows),
+        "note": connections.note(shown),
     }

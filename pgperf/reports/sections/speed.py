@@ -1,7 +1,7 @@
 """Throughput and CPU time of each variant."""
 
 from pgperf.reports import cpu_accounting, throughput
-from pgperf.reports.labels import layer_notes, workers_note
+from pgperf.reports.labels import layer_notes
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 from pgperf.reports.table import Table
@@ -15,7 +15,7 @@ def part(rows: RunRows) -> Part:
         "cpu": cpu_accounting.cpu(rows.variants),
         "tables": [throughput.throughput_table(rows.variants), cpu_accounting.cpu_table(rows.variants)],
         "note": throughput.throughput_note(),
-        "layer_notes": [*filter(None, [workers_note(rows.variants)]), *layer_notes(rows.variants)],
+        "layer_notes": layer_notes(rows.variants),
         "cpu_account": [table for table in _account_tables(rows) if table.rows],
     }
 

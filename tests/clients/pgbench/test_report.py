@@ -47,7 +47,11 @@ def test_failed_transactions_are_counted() -> None:
 
 def test_nothing_processed_has_no_window() -> None:
     idle = KEPT.replace("processed: 27225", "processed: 0").replace("28871.605399", "0.000000")
-    assert Summary.of(idle).window_ns == 0
+    assert (Summary.of(idle).window_ns, Summary.of(idle).mean_s(8)) == (0, 0.0)
+
+
+def test_the_mean_of_a_transaction_is_that_of_clients_side_by_side() -> None:
+    assert Summary.of(KEPT).mean_s(8) == pytest.approx(0.277e-3, rel=0.001)
 
 
 @pytest.mark.parametrize("text", ["", OLD, KEPT.replace("tps", "TPS")])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from pgperf.models import VariantResult
-from pgperf.reports import number_format
+from pgperf.reports import number_format, open_loops
 from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.labels import colour, measured, variant_lines, variant_title
 from pgperf.reports.table import (
@@ -126,7 +126,7 @@ def latency_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of one operation's duration, µs; at a rate, of the time since it was due."""
     keys = ("min", "mean", "stddev", *PERCENTILES, "max")
     columns = (text_column(_("Variant")), *(time_column(key) for key in keys))
-    rows = [(words(variant_title(v)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
+    rows = [(words(variant_title(v)), *(open_loops.latency(v, key) for key in keys)) for v in variants]
     return Table(_latency_caption({variant.rate is None for variant in variants}), columns, rows, "latency")
 
 

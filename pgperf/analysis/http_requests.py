@@ -73,7 +73,9 @@ def without_outcome(blocks: Iterable[VariantBlock]) -> set[Variant]:
 
 
 def _kept(blocks: Iterable[VariantBlock]) -> float | None:
-    known = [(block, piece) for block in blocks for piece in block.slices if piece.new_connections is not None]
+    known = [
+        (block, piece) for block in blocks for piece in block.slices if piece.new_connections is not None
+    ]
     timed = sum(_timed(block, piece) for block, piece in known)
     return 1 - sum(piece.new_connections or 0 for _, piece in known) / timed if timed else None
 

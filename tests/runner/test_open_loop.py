@@ -300,8 +300,8 @@ def stalls(routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyP
 def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_closed_loop(
     stalls: Stalls,
 ) -> None:
-    """20 operations are due in the first 100 of the 200 ms. A closed loop sends none of them, and shows
-    the stall in its maximum only.
+    """20 operations are due in the first 100 of the 200 ms. A closed loop sends none of them, and
+    shows the stall in its maximum only.
     """
     closed, opened, stopped_ms = stalls(100)
     assert waited(closed) == 1

@@ -14,10 +14,19 @@ other, or within 25 µs, because a program with the default timer slack must fai
 within 50 µs, because waiting multiplies each difference there. At 10 %, the C client's lag is at
 most 100 µs at the 99th percentile of the operations that found it idle: they were due when the one
 before had ended.
+
+A fourth rate is 110 % of the capacity, with a latency limit of 10 ms in both programs (pgbench:
+`--latency-limit`). An operation that would begin later is skipped; one that ends later is late. At
+such a rate the queue reaches the limit and stays there. Compared are the shares of skipped and of
+late operations, of those that ran or were skipped. The bars, for the medians of all slots: within 2
+points of a hundred (skipped) and 5 points (late). A capacity that differs by 2 % makes up to 2 and 3
+points; a program that skips nothing differs by 9, one that counts no late ones by 18. What pgbench's
+log has as skipped must be what its summary counts.
 """
 
 import math
 import random
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -49,6 +58,10 @@ IDLE_LAG_US = 100.0
 _S = 1_000_000_000
 LEAD_IN_NS = _S // 2
 OURS, THEIRS = "C client", "pgbench"
+#: Share of the capacity at which operations have a latency limit.
+OVER = 1.1
+LIMIT_MS = 10
+SKIPPED_BAR, LATE_BAR = 0.02, 0.05
 
 
 class Timed(NamedTuple):
@@ -74,6 +87,60 @@ class Timed(NamedTuple):
         return float(np.percentile(idle_us, 99)) if len(idle_us) else math.inf
 
 
+class Limited(NamedTuple):
+    """Of the operations of a slot with a latency limit: how many ran, how many of these were late, and
+    how many were skipped.
+    """
+
+    ran: int
+    late: int
+    skipped: int
+
+    @property
+    def skipped_share(self) -> float:
+        return self.skipped / (self.ran + self.skipped)
+
+    @property
+    def late_share(self) -> float:
+        return self.late / (self.ran + self.skipped)
+
+
+class Log(NamedTuple):
+    """Of the operations of a pgbench run in their order, µs: when each ended or was skipped, its
+    latency and its lag. A skipped one has the latency NaN.
+    """
+
+    at_us: np.ndarray
+    latency_us: np.ndarray
+    lag_us: np.ndarray
+
+    @classmethod
+    def parsed(cls, text: str) -> "Log":
+        """Its columns: the client, a number, the latency or "skipped", the script, the time in seconds
+        and the µs beside them, the lag.
+        """
+        rows = [line.split() for line in text.splitlines()]
+        times = ["nan" if row[2] == "skipped" else row[2] for row in rows]
+        seconds, micros, lag = np.array([row[4:7] for row in rows], dtype=float).T
+        return cls((seconds - seconds[0]) * 1e6 + micros, np.array(times, dtype=float), lag)
+
+    @property
+    def skipped(self) -> np.ndarray:
+        return np.isnan(self.latency_us)
+
+    def after_lead_in(self) -> "Log":
+        counts = self.at_us >= self.at_us[0] + LEAD_IN_NS / 1000
+        return Log(*(column[counts] for column in self))
+
+    def timed(self) -> Timed:
+        return Timed(self.at_us - self.latency_us, self.latency_us, self.lag_us)
+
+    def limited(self) -> Limited:
+        skipped = int(np.count_nonzero(self.skipped))
+        late = int(np.count_nonzero(self.latency_us > LIMIT_MS * 1000))
+        return Limited(len(self.latency_us) - skipped, late, skipped)
+
+
 def main() -> int:
     parser = ScriptParser(__doc__)
     parser.add_size("--rounds", "slots of each rate and program", full=20, quick=3)
@@ -91,18 +158,28 @@ def main() -> int:
     ):
         pin_new_backends(stack, group)
         capacity = _capacity(group, stack, options.slot_s)
-        rates = {share: round(share * capacity, 1) for share in SHARES}
+        rates = {share: round(share * capacity, 1) for share in (*SHARES, OVER)}
         programs = {
             OURS: lambda rate, at: _pgperf(group, rate, at, options.slot_s),
-            THEIRS: lambda rate, _at: _pgbench(group, stack, rate, options.slot_s),
+            THEIRS: lambda rate, _at: _pgbench(group, stack, rate, options.slot_s).timed(),
         }
-        slots = [(share, at) for share in SHARES for at in range(options.rounds)]
+        latency_limit = f"--latency-limit={LIMIT_MS}"
+        limiting = {
+            OURS: lambda rate, at: _pgperf_limited(group, rate, at, options.slot_s),
+            THEIRS: lambda rate, _at: _pgbench(group, stack, rate, options.slot_s, latency_limit).limited(),
+        }
+        slots = [(share, at) for share in rates for at in range(options.rounds)]
         found: dict[tuple[str, float], list[Timed]] = {key: [] for key in product(programs, SHARES)}
+        limited: dict[str, list[Limited]] = {program: [] for program in programs}
         for share, at in random.sample(slots, len(slots)):
             for program in random.sample([*programs], len(programs)):
-                found[program, share].append(programs[program](rates[share], at))
+                if share == OVER:
+                    limited[program].append(limiting[program](rates[share], at))
+                else:
+                    found[program, share].append(programs[program](rates[share], at))
     print(f"capacity of one connection, of the slower program: {capacity:,.0f} operations/s")
     passed = [_row(share, rates[share], found[OURS, share], found[THEIRS, share]) for share in SHARES]
+    passed.append(_limited_row(rates[OVER], limited[OURS], limited[THEIRS]))
     idle_us = median(slot.idle_lag_us() for slot in found[OURS, SHARES[0]])
     print(f"lag of idle clients, p99: {idle_us:.0f} µs (bar: {IDLE_LAG_US:.0f} µs)")
     holds = all(passed) and idle_us <= IDLE_LAG_US
@@ -117,20 +194,29 @@ def _capacity(group: ClientGroup, stack: Stack, slot_s: int) -> float:
     return min(ours, ended / (slot_s - LEAD_IN_NS / _S))
 
 
-def _pgperf(group: ClientGroup, rate: float, seed: int, slot_s: int) -> Timed:
-    request = protocol.Slice(
+def _request(rate: float, seed: int, slot_s: int) -> protocol.Slice:
+    return protocol.Slice(
         seq=1, lead_in_ns=LEAD_IN_NS, window_ns=slot_s * _S, rate=rate, schedule="exponential", seed=seed
     )
+
+
+def _pgperf_limited(group: ClientGroup, rate: float, seed: int, slot_s: int) -> Limited:
+    request = _request(rate, seed, slot_s)._replace(latency_limit_ns=LIMIT_MS * 1_000_000)
+    window = measure(group, request, 0, 0)[1]
+    assert window.scheduled
+    return Limited(len(window.durations), window.scheduled.late or 0, window.scheduled.skipped)
+
+
+def _pgperf(group: ClientGroup, rate: float, seed: int, slot_s: int) -> Timed:
+    request = _request(rate, seed, slot_s)
     window = measure(group, request, 0, 0)[1]
     due_ns = [due for due in due_in(request, protocol.MAX_PHASED_SAMPLES) if due >= LEAD_IN_NS]
     ran = len(window.durations)
     return Timed(np.array(due_ns[:ran]) / 1000, window.durations / 1000, window.by_phase()["lag"] / 1000)
 
 
-def _pgbench(group: ClientGroup, stack: Stack, rate: float, slot_s: int) -> Timed:
-    """The transactions of its log: latency in the third column, µs; the time of the end in the fifth
-    and sixth; lag in the seventh, µs.
-    """
+def _pgbench(group: ClientGroup, stack: Stack, rate: float, slot_s: int, *limit: str) -> Log:
+    """The log of one connection."""
     env = stack.env
     login = {
         "PGHOST": env["PGPERF_DB_SOCKET"],
@@ -148,6 +234,7 @@ def _pgbench(group: ClientGroup, stack: Stack, rate: float, slot_s: int) -> Time
             f"--file={script}",
             "--log",
             f"--log-prefix={directory}/log",
+            *limit,
         ]
         command = [env["PGPERF_PGBENCH"], "--no-vacuum", *words]
         with on_cpus_of(group), _exact_timers():
@@ -155,10 +242,17 @@ def _pgbench(group: ClientGroup, stack: Stack, rate: float, slot_s: int) -> Time
         if done.returncode:
             raise SystemExit(f"pgbench failed:\n{done.stdout}{done.stderr}")
         (log,) = Path(directory).glob("log.*")
-        latency, seconds, microseconds, lag = np.loadtxt(log, usecols=(2, 4, 5, 6), unpack=True)
-    ended_us = (seconds - seconds[0]) * 1e6 + microseconds
-    counts = ended_us >= ended_us[0] + LEAD_IN_NS / 1000
-    return Timed((ended_us - latency)[counts], latency[counts], lag[counts])
+        found = Log.parsed(log.read_text())
+    _check_skipped(found, done.stdout)
+    return found.after_lead_in()
+
+
+def _check_skipped(log: Log, summary: str) -> None:
+    """Raises SystemExit unless pgbench's summary counts the skipped operations of its log."""
+    said = re.search(r"number of transactions skipped: (\d+)", summary)
+    counted, logged = int(said[1]) if said else 0, int(np.count_nonzero(log.skipped))
+    if counted != logged:
+        raise SystemExit(f"pgbench counts {counted} skipped operations, and its log has {logged}")
 
 
 @contextmanager
@@ -189,6 +283,18 @@ def _row(share: float, rate: float, ours: Sequence[Timed], theirs: Sequence[Time
     operations = sum(len(slot.lag_us) for slot in ours)
     print(f"{share:.0%} of it, {rate:g}/s: µs of the C client / of pgbench: {said}; {operations} operations")
     return all(close.values())
+
+
+def _limited_row(rate: float, ours: Sequence[Limited], theirs: Sequence[Limited]) -> bool:
+    skipped = [median(slot.skipped_share for slot in slots) for slots in (ours, theirs)]
+    late = [median(slot.late_share for slot in slots) for slots in (ours, theirs)]
+    close = abs(skipped[0] - skipped[1]) <= SKIPPED_BAR, abs(late[0] - late[1]) <= LATE_BAR
+    said = ", ".join(
+        f"{name} {own:.1%} / {other:.1%}{'' if within else ' outside'}"
+        for name, (own, other), within in zip(("skipped", "late"), (skipped, late), close, strict=True)
+    )
+    print(f"{OVER:.0%} of it, {rate:g}/s, limit {LIMIT_MS} ms: C client / pgbench: {said}")
+    return all(close)
 
 
 if __name__ == "__main__":

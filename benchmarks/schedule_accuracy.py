@@ -2,10 +2,11 @@
 
     python -m benchmarks.schedule_accuracy [--quick] [--rounds N] [--slot-s N] [--rate N]
 
-One connection of each layer sends SELECT 1 at the same rate, with constant gaps; the layers take turns
-in random order. The rate leaves every client idle between two operations, so an operation waits only
-for the client's timer and the machine. The bars, at the 99th percentile of all slots together: 100 µs
-for the C client, 1 ms for the Python clients.
+One connection of each layer in `SIMPLE` and `EXTENDED` sends SELECT 1 at the same rate, with constant
+gaps; the layers take turns in random order. Layers that request pages send no SELECT 1, and are not
+among them. The rate leaves every client idle between two operations, so an operation waits only for
+the client's timer and the machine. The bars, at the 99th percentile of all slots together: 100 µs for
+the C client, 1 ms for the Python clients.
 """
 
 import argparse

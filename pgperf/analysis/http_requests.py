@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from pgperf.core.records import Variant, VariantBlock, by_variant
+from pgperf.core.records import SliceRecord, Variant, VariantBlock, by_variant
 
 MOST_FAILED = 0.001
 
@@ -73,11 +73,15 @@ def without_outcome(blocks: Iterable[VariantBlock]) -> set[Variant]:
 
 
 def _kept(blocks: Iterable[VariantBlock]) -> float | None:
-    pieces = [
-        (piece.ops, piece.new_connections)
-        for block in blocks
-        for piece in block.slices
-        if piece.new_connections is not None
+    known = [
+        (block, piece) for block in blocks for piece in block.slices if piece.new_connections is not None
     ]
-    ops = sum(count for count, _ in pieces)
-    return 1 - sum(new for _, new in pieces) / ops if ops else None
+    timed = sum(_timed(block, piece) for block, piece in known)
+    return 1 - sum(piece.new_connections or 0 for _, piece in known) / timed if timed else None
+
+
+def _timed(block: VariantBlock, piece: SliceRecord) -> int:
+    """Of an open loop, those that were due in the window and ran, whenever they ended."""
+    if not block.variant.is_open_loop:
+        return piece.ops
+    return (piece.due or 0) - (piece.skipped or 0) - (piece.backlog or 0)

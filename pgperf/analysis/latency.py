@@ -13,7 +13,6 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from pgperf.analysis.cpu_account import Known
-from pgperf.core.protocol import LAG
 from pgperf.core.records import DurationSums, VariantBlock
 
 LOWEST_NS = 1
@@ -130,8 +129,9 @@ def _timed(block: VariantBlock) -> int:
     """How many durations a block has. Those of an open loop are of the operations that were due in
     the windows, and `ops` of those that ended there.
     """
-    lag = block.phases.get(LAG)
-    return lag.ops if lag else sum(piece.ops for piece in block.slices)
+    if block.variant.is_open_loop:
+        return int(merge([block.histogram]).get_total_count())
+    return sum(piece.ops for piece in block.slices)
 
 
 def _exact_ns(timed: Sequence[DurationSums]) -> dict[str, float] | None:

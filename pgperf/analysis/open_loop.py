@@ -53,6 +53,12 @@ class OpenLoop:
         """Of what was due, what ended after the limit or was skipped."""
         return None if self.late is None or not self.due else (self.late + self.skipped) / self.due
 
+    def is_lower_bound(self, percentile: float) -> bool:
+        """Have so many operations not begun that this percentile may be one of them? They count with
+        the time that they had waited; skipped ones have no latency.
+        """
+        return 0 < 100 * self.backlog >= (100 - percentile) * (self.due - self.skipped)
+
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> Self | None:
         """None for a closed loop."""

@@ -23,6 +23,11 @@ def number(value: float | None, most: int = FEW) -> str:
     return _fixed(value, decimals(value, most))
 
 
+def at_least(value: float | None, most: int = FEW) -> str:
+    """A lower bound."""
+    return number(value, most) if value is None else f"≥ {number(value, most)}"
+
+
 def unit_title(unit: TimeUnit) -> str:
     """The unit's symbol."""
     return {MICROSECONDS: _("µs"), MILLISECONDS: _("ms"), SECONDS: _("s")}[unit]

@@ -8,7 +8,18 @@ from pgperf.analysis.open_loop import OpenLoop
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import variant_title
-from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, time_column, words
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Table,
+    at_least,
+    count,
+    number,
+    percent,
+    text_column,
+    time_column,
+    words,
+)
 
 
 def with_rate(variants: Sequence[VariantResult]) -> list[VariantResult]:
@@ -21,13 +32,24 @@ def service_us(variant: VariantResult) -> float | None:
     return variant.phases_us.get("service", variant.latency_us)["mean"]
 
 
+def latency(row: VariantResult, key: str) -> Cell:
+    """One of the `latency_us`; a percentile in which operations that had not begun may be is a lower
+    bound.
+    """
+    found, value = row.record.open_loop, row.latency_us.get(key)
+    bound = found and key.startswith("p") and found.is_lower_bound(float(key[1:]))
+    return at_least(value) if bound else number(value)
+
+
 def note() -> str:
     """How the columns of the table belong together."""
     return _(
         "Latency is timed from the intended start of each operation. It is the lag, which is the time until"
         " a connection was free and the client awake, and the service time. Late operations ended after the"
         " latency limit; skipped ones would have begun after it. A rate is held if no more than 2 % of what"
-        " was due has not ended. What is due scatters around the rate if its gaps are exponential. The columns"
+        " was due has not ended. Operations that had not begun when a window closed count in the latency with"
+        " the time that they had waited by then; “≥” marks a percentile that is a lower bound for that"
+        " reason. What is due scatters around the rate if its gaps are exponential. The columns"
         " “due” and “ended” count all slices together; throughput is that of a typical slice, so it can differ"
         " from what ended."
     )
@@ -82,8 +104,8 @@ def _row(row: VariantResult, found: OpenLoop) -> tuple[Cell, ...]:
         number(row.phases_us["lag"].get("p50")),
         number(row.phases_us["lag"].get("p99")),
         number(service_us(row)),
-        number(row.latency_us.get("p50")),
-        number(row.latency_us.get("p99")),
+        latency(row, "p50"),
+        latency(row, "p99"),
         words("–") if found.late_share is None else percent(found.late_share),
         count(found.skipped),
         count(found.backlog),

@@ -14,7 +14,7 @@ from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import rate_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.staircases import Staircase
-from pgperf.reports.table import Column, Table, number, text_column, time_column, words
+from pgperf.reports.table import Column, Table, text_column, time_column, words
 from pgperf.reports.throughput import PERCENTILES
 
 _SHARE = 0.5  # of the throughput of the slowest step
@@ -85,7 +85,7 @@ def percentile_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
         (
             words(row.route),
             words(_("yes") if found.is_held else _("no")),
-            *(number(row.latency_us.get(name)) for name in (*PERCENTILES, "max")),
+            *(open_loops.latency(row, name) for name in (*PERCENTILES, "max")),
             words(number_format.whole(found.skipped)),
         )
         for row in staircase.shown

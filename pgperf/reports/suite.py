@@ -14,7 +14,7 @@ from pgperf.analysis.outcome import DIFFERS, EQUIVALENT, INCONCLUSIVE, MARGIN
 from pgperf.catalog.published import Figure
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, VariantResult
-from pgperf.reports import number_format, published
+from pgperf.reports import number_format, open_loops, published
 from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
 from pgperf.reports.labels import colour, connections_title, hosts_title, layer_title, rate_title
@@ -386,7 +386,7 @@ def _numbers(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:
         number(row.rows_per_s),
         number(row.us_per_op),
         interval(row.us_per_op_low, row.us_per_op_high),
-        *(number(row.latency_us.get(key)) for key in ("p50", "p95", "p99", "stddev")),
+        *(open_loops.latency(row, key) for key in ("p50", "p95", "p99", "stddev")),
         _variation(row),
         *compared,
     )

@@ -193,6 +193,11 @@ def number(value: float | None) -> Cell:
     return Cell(number_format.number(value), (value,), _mark(value), form=number_format.number)
 
 
+def at_least(value: float | None) -> Cell:
+    """A lower bound."""
+    return Cell(number_format.at_least(value), (value,), _mark(value), form=number_format.at_least)
+
+
 def exact(value: Value) -> Cell:
     """The value as it is, for files."""
     return Cell("" if value is None else str(value), (value,))

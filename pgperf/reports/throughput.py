@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.latency import variation
 from pgperf.models import VariantResult
-from pgperf.reports import number_format
+from pgperf.reports import number_format, open_loops
 from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.labels import colour, measured, variant_lines, variant_title
 from pgperf.reports.table import (
@@ -136,9 +136,9 @@ def latency_table(variants: Sequence[VariantResult]) -> Table:
     rows = [
         (
             words(variant_title(v)),
-            *(number(v.latency_us.get(key)) for key in before),
+            *(open_loops.latency(v, key) for key in before),
             percent(variation(v.latency_us)),
-            *(number(v.latency_us.get(key)) for key in after),
+            *(open_loops.latency(v, key) for key in after),
         )
         for v in variants
     ]

@@ -22,7 +22,8 @@ def fold(
     group: ClientGroup, cohort: int, block: int, measurements: VariantMeasurements, counted: dict[str, Any]
 ) -> VariantBlock:
     counting = [window for window in measurements.windows if not window.errors]
-    durations = _together([window.durations for window in counting])
+    ended = _together([window.durations for window in counting])
+    latencies = _together([window.latencies for window in counting])
     parts = [window.by_phase() for window in counting]
     first = group.ready[0]
     return VariantBlock(
@@ -30,14 +31,11 @@ def fold(
         cohort=cohort,
         block=block,
         slices=tuple(measurements.records),
-        histogram=latency.fold(durations),
+        histogram=latency.fold(latencies),
         cold_us={} if group.owner else _cold(first),
         versions=dict(first.versions),
         rows_per_op=first.rows_per_op,
-        latency_sum_ns=int(durations.sum()),
-        latency_sum_sq=float(np.square(durations.astype(np.float64)).sum()),
-        latency_min_ns=int(durations.min()) if len(durations) else 0,
-        latency_max_ns=int(durations.max()) if len(durations) else 0,
+        **_latency_sums(latencies, ended),
         phases={name: latency.sums(_together([each[name] for each in parts])) for name in parts[0]}
         if parts
         else {},
@@ -46,6 +44,19 @@ def fold(
         http=_http(measurements) if layers.over_http(group.variant.layer) else {},
         cpu_account=_cpu_account(group, measurements, counted),
     )
+
+
+def _latency_sums(latencies: Durations, ended: Durations) -> dict[str, Any]:
+    """The least is of those that ended, if any did: an operation that was due just before the end has
+    waited for next to nothing.
+    """
+    least = ended if len(ended) else latencies
+    return {
+        "latency_sum_ns": int(latencies.sum()),
+        "latency_sum_sq": float(np.square(latencies.astype(np.float64)).sum()),
+        "latency_min_ns": int(least.min()) if len(least) else 0,
+        "latency_max_ns": int(latencies.max()) if len(latencies) else 0,
+    }
 
 
 def own_counts(counted: dict[str, Any], group: ClientGroup) -> dict[str, Any]:

@@ -146,6 +146,13 @@ class SliceWindow:
         connect = timed["connect"]
         return {**found, "connect": connect, "operate": rest, "close": timed.get("close", connect[:0])}
 
+    @property
+    def latencies(self) -> Durations:
+        """The durations; an operation that was due and had not begun has one of at least what it had
+        waited, and counts with that.
+        """
+        return np.concatenate([self.durations, self.waited])
+
     def us_per_op(self, clients: int) -> float:
         """The mean time from an operation's real start to its end, each limited to the 99th
         percentile. Where a closed loop timed no operation, it is made of their number; an open loop

@@ -59,6 +59,19 @@ def test_skipped_operations_do_not_hold_a_rate() -> None:
     assert not found(timed(1000, 900, late=0, skipped=100)).is_held
 
 
+@pytest.mark.parametrize(
+    ("backlog", "bounds"), [(0, []), (9, []), (10, [99]), (50, [95, 99]), (100, [90, 95, 99])]
+)
+def test_a_percentile_is_a_lower_bound_where_so_many_had_not_begun(backlog: int, bounds: list[int]) -> None:
+    """Of 1,020 that were due, 20 were skipped and have no latency."""
+    of = found(timed(1020, 900, late=0, skipped=20, backlog=backlog))
+    assert [each for each in (50, 90, 95, 99) if of.is_lower_bound(each)] == bounds
+
+
+def test_where_nothing_was_due_no_percentile_is_a_bound() -> None:
+    assert not found(timed(0, 0)).is_lower_bound(99)
+
+
 def test_a_variant_that_holds_its_rate_is_bound_by_nothing() -> None:
     own = replace(summary(row()), rate=1000.0, schedule="exponential", open_loop=found(timed(1000, 1000)))
     verdict = judge(own)
@@ -85,3 +98,10 @@ def test_the_mean_latency_is_over_what_was_due_whatever_ended_in_the_window() ->
     lagging = latency.sums(np.full(100, 200_000, dtype=np.uint64))
     block = replace(block, slices=(timed(100, 40),), phases={"lag": lagging})
     assert latency.summary_us([block])["mean"] == pytest.approx(300.0)
+
+
+def test_the_mean_latency_is_over_those_that_had_not_begun_too() -> None:
+    durations = np.array([300_000] * 100 + [500_000] * 100, dtype=np.uint64)
+    lagging = latency.sums(np.full(100, 200_000, dtype=np.uint64))
+    block = replace(timed_block(OPEN, 0, durations), slices=(timed(200, 40),), phases={"lag": lagging})
+    assert latency.summary_us([block])["mean"] == pytest.approx(400.0)

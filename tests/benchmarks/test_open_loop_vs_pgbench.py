@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import open_loop_vs_pgbench as script
-from benchmarks.open_loop_vs_pgbench import Timed
+from benchmarks.open_loop_vs_pgbench import LATE_BAR, SKIPPED_BAR, Limited, Log, Timed
 
 
 def timed(due_us: list[float], latency_us: list[float], lag_us: list[float]) -> Timed:
@@ -37,3 +37,76 @@ def test_the_default_timer_slack_is_outside_where_little_waits(
     theirs = timed([*due_us], [30.0] * len(due_us), [5.0] * len(due_us))
     ours = theirs._replace(latency_us=theirs.latency_us + later_us, lag_us=theirs.lag_us + later_us)
     assert script._row(share, 10_000.0, [ours], [theirs]) is close
+
+
+#: As pgbench 18 writes it with a latency limit of 10 ms.
+LOG = """\
+0 1 7681 0 1795835533 993863 17
+0 2 15769 0 1795835534 393958 7700
+0 3 skipped 0 1795835534 396359 0
+0 4 skipped 0 1795835534 500000 0
+0 5 17703 0 1795835534 786198 9998
+0 6 9998 0 1795835534 796198 2
+"""
+SUMMARY = """\
+number of transactions actually processed: 4
+number of failed transactions: 0 (0.000%)
+number of transactions skipped: 2 (33.333%)
+number of transactions above the 10.0 ms latency limit: 2/4 (50.000%)
+"""
+
+
+def test_the_log_of_pgbench_has_skipped_operations_without_a_latency() -> None:
+    log = Log.parsed(LOG)
+    assert log.at_us[:3].tolist() == [993863, 1393958, 1396359]
+    assert log.skipped.tolist() == [False, False, True, True, False, False]
+    assert log.lag_us.tolist() == [17, 7700, 0, 0, 9998, 2]
+
+
+def test_late_and_skipped_operations_count_after_the_lead_in() -> None:
+    """Half a second after the first line, three are left: one skipped, one late, one in time."""
+    assert Log.parsed(LOG).limited() == Limited(ran=4, late=2, skipped=2)
+    counted = Log.parsed(LOG).after_lead_in().limited()
+    assert counted == Limited(ran=2, late=1, skipped=1)
+    assert (counted.skipped_share, counted.late_share) == pytest.approx((1 / 3, 1 / 3))
+
+
+def test_without_a_limit_an_operation_was_due_before_its_latency() -> None:
+    slot = Log.parsed(LOG.splitlines()[0]).timed()
+    assert (slot.due_us.tolist(), slot.latency_us.tolist(), slot.lag_us.tolist()) == ([986182], [7681], [17])
+
+
+def test_the_log_and_the_summary_of_pgbench_must_agree() -> None:
+    script._check_skipped(Log.parsed(LOG), SUMMARY)
+    script._check_skipped(Log.parsed(LOG.splitlines()[0]), "tps = 1.0")
+    with pytest.raises(SystemExit, match="counts 3 skipped operations, and its log has 2"):
+        script._check_skipped(Log.parsed(LOG), SUMMARY.replace("skipped: 2", "skipped: 3"))
+    with pytest.raises(SystemExit, match="counts 0 skipped operations, and its log has 2"):
+        script._check_skipped(Log.parsed(LOG), "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "close"),
+    [
+        (Limited(900, 160, 100), True),
+        (Limited(900 + 15, 160, 100 - 15), True),
+        (Limited(900 + 25, 160, 100 - 25), False),
+        (Limited(900, 160 - 45, 100), True),
+        (Limited(900, 160 - 55, 100), False),
+        (Limited(1000, 1000, 0), False),  # skips nothing
+        (Limited(900, 0, 100), False),  # counts no late ones
+    ],
+)
+def test_skipped_and_late_shares_must_agree(
+    ours: Limited, close: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (SKIPPED_BAR, LATE_BAR) == (0.02, 0.05)
+    assert script._limited_row(27_500.0, [ours], [Limited(900, 160, 100)]) is close
+    said = capsys.readouterr().out
+    assert said.startswith("110% of it, 27500/s, limit 10 ms: C client / pgbench: skipped ")
+    assert ("outside" in said) is not close
+
+
+def test_the_median_slot_decides_on_the_shares() -> None:
+    usual, stalled = Limited(900, 160, 100), Limited(500, 400, 500)
+    assert script._limited_row(27_500.0, [usual, stalled, usual], [usual] * 3)

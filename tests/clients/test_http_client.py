@@ -14,7 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from pgperf.core import protocol
+from pgperf.core.schedule import due_in
 from tests.clients.driving import Driven, Subject
+from tests.clients.test_open_loop import MS, SCHEDULES, TWENTY
+from tests.clients.test_open_loop import ask as at_rate
 from tests.clients.web_server import PAGE, WebServer, answer
 
 pytest.importorskip("pycurl")
@@ -228,6 +231,104 @@ def test_a_server_that_is_gone_is_an_error_of_each_request(site: WebServer, ask:
     (reason,) = reply.errors
     assert "no connection" in reason
     assert sum(reply.errors.values()) == 4
+
+
+# At a given rate
+
+
+@SCHEDULES
+def test_requests_at_a_rate_keep_to_the_schedule(site: WebServer, ask: Ask, kind: str) -> None:
+    client = ask(site, cold=False)
+    client.read(protocol.Ready)
+    before, begin_ns = len(site.requests), time.monotonic_ns()
+    request = TWENTY._replace(schedule=kind, seed=7)
+    reply, (durations, lags, connects, first_bytes) = at_rate(client, request)
+    assert (reply.ops, reply.skipped, reply.backlog, reply.rows) == (20, 0, 0, None)
+    assert (reply.errors, reply.lengths) == ({}, [len(PAGE), len(PAGE)])
+    assert reply.phases == [protocol.LAG, *protocol.HTTP_PHASES]
+    assert list(connects) == [0] * 20
+    parts = zip(lags, first_bytes, durations, strict=True)
+    assert all(0 < first < whole - lag for lag, first, whole in parts)
+    assert begin_ns <= reply.first_ns
+    last_ns = reply.first_ns + due_in(request, 20)[-1]
+    assert last_ns + durations[-1] <= time.monotonic_ns()
+    assert len(site.requests) - before == 20
+
+
+def test_at_a_rate_each_connection_is_a_phase(site: WebServer, ask: Ask) -> None:
+    client = ask(site, connection_mode="per_operation", cold=False)
+    client.read(protocol.Ready)
+    _reply, (durations, *parts) = at_rate(client, TWENTY._replace(count=5, rate=50.0))
+    assert all(parts[1])
+    assert all(sum(own) < duration for *own, duration in zip(*parts, durations, strict=True))
+
+
+def test_at_a_rate_a_connection_that_was_lost_while_idle_is_opened_by_the_first_request(
+    site: WebServer, ask: Ask
+) -> None:
+    """There is no lead-in to open it in: the lead-in of a window is on the schedule."""
+    client = ask(site, cold=False)
+    client.read(protocol.Ready)
+    site.drop_all()
+    reply, (_durations, _lags, connects, _) = at_rate(client, TWENTY._replace(count=3))
+    assert [each > 0 for each in connects] == [True, False, False]
+    assert reply.errors == {}
+
+
+def test_a_window_of_requests_holds_what_is_due_in_it(site: WebServer, ask: Ask) -> None:
+    client = ask(site, cold=False)
+    client.read(protocol.Ready)
+    start = time.monotonic_ns() + 60 * MS
+    request = TWENTY._replace(start_ns=start, lead_in_ns=10 * MS, window_ns=20 * MS, count=0)
+    reply, (durations, *_) = at_rate(client, request)
+    assert time.monotonic_ns() >= start + 30 * MS
+    assert (reply.first_ns, len(durations) + reply.backlog) == (start, 30)
+    late, _ = at_rate(client, request._replace(start_ns=1))
+    assert (late.ops, late.skipped, late.backlog, late.lengths) == (0, 0, 30, [])
+
+
+def test_requests_beyond_the_limit_are_not_made(site: WebServer, ask: Ask) -> None:
+    client = ask(site, cold=False)
+    client.read(protocol.Ready)
+    before = len(site.requests)
+    reply, rows = at_rate(client, TWENTY._replace(start_ns=1, latency_limit_ns=MS))
+    assert (reply.ops, reply.skipped, reply.errors) == (0, 20, {})
+    durations, lags, *phases = rows
+    assert all(lag > MS for lag in lags)
+    assert set(durations) == {*phases[0], *phases[1]} == {0}
+    assert len(site.requests) == before
+
+
+def test_a_request_that_meets_its_deadline_is_counted_and_those_behind_it_are_skipped(
+    site: WebServer, ask: Ask
+) -> None:
+    """It takes 300 ms, and one is due every 20 ms: the next ten would begin later than 100 ms."""
+    client = ask(site, "/changing", subject=IMPATIENT, cold=False)
+    client.read(protocol.Ready)
+    site.changing = answer(announced=len(PAGE) + 1)
+    request = TWENTY._replace(count=11, rate=50.0, latency_limit_ns=100 * MS)
+    reply, (durations, lags, connects, first_bytes) = at_rate(client, request)
+    assert (reply.ops, reply.skipped) == (1, 10)
+    assert reply.errors == {"no complete answer within the deadline": 1}
+    assert [each > 0 for each in durations] == [True] + [False] * 10
+    assert durations[0] - lags[0] >= 300 * MS
+    assert set(connects) == set(first_bytes) == {0}
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [(answer(b"", "502 Bad Gateway"), "status 502"), (answer(PAGE * 3), "a body of another length")],
+)
+def test_a_failed_request_at_a_rate_is_counted(site: WebServer, ask: Ask, bad: bytes, reason: str) -> None:
+    client = ask(site, "/changing", cold=False)
+    client.read(protocol.Ready)
+    site.changing = bad
+    reply, (durations, *_) = at_rate(client, TWENTY)
+    assert (reply.ops, reply.errors, reply.lengths) == (20, {reason: 20}, [])
+    assert all(durations)
+    site.changing = answer()
+    reply, _ = at_rate(client, TWENTY._replace(seq=2))
+    assert (reply.ops, reply.errors) == (20, {})
 
 
 # TLS

@@ -1,6 +1,7 @@
 """What a run says of its rates: held or not, how late operations began, how long they took."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,6 +69,25 @@ def test_each_rate_has_a_row_with_its_lag_and_whether_it_was_held(run: Run) -> N
     assert short[3] == "no"
     assert short[4] == short[5] == short[6]  # all unknown, and so neither 0 nor a number
     assert not any(character.isdigit() for character in short[4])
+
+
+def test_percentiles_that_are_lower_bounds_are_marked_and_explained(run: Run) -> None:
+    """Of 5,000 that were due, 60 had not begun, which is more than 1 %."""
+    row = with_rate(
+        run.variants.get(layer="psycopg"),
+        replace(KEPT, ended=4940, backlog=60),
+        lag=TIMES,
+        service=TIMES,
+    )
+    row.latency_us = TIMES
+    row.save()
+    rows = read(run)
+    rates = next(line for line in open_loops.rate_table(rows.variants).rows if "500/s" in line[0].text)
+    assert [cell.text for cell in rates[7:9]] == ["70.0", "≥ 99.0"]
+    (shown,) = latency_table([each for each in rows.variants if each.rate == KEPT.rate]).rows
+    assert [cell.text for cell in shown[4:]] == ["70.0", "90.0", "95.0", "≥ 99.0", "400"]
+    assert "≥ 99.0" in result.report(rows)
+    assert "“≥” marks a percentile that is a lower bound" in open_loops.note()
 
 
 def test_a_rate_that_could_not_be_held_is_said_in_a_sentence(run: Run) -> None:

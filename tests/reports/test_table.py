@@ -6,6 +6,7 @@ from pgperf.reports.table import (
     Cell,
     Column,
     Table,
+    at_least,
     interval,
     interval_column,
     number,
@@ -36,6 +37,11 @@ def texts(shown: Table, at: int) -> list[str]:
 def test_a_time_column_has_one_unit_which_its_heading_names(longest: float, expected: list[str]) -> None:
     made = table((time_column("time", "us"), [number(3.2), number(longest), number(None), Cell("–")]))
     assert texts(made.shown(), 0) == expected
+
+
+def test_a_lower_bound_has_the_unit_of_its_column() -> None:
+    made = table((time_column("p99"), [at_least(25_000.0), number(3_000.0), at_least(None)]))
+    assert texts(made.shown(), 0) == ["p99, ms", "≥ 25.0", "3.00", "unknown"]
 
 
 def test_columns_choose_their_own_unit_and_those_that_follow_take_it() -> None:

@@ -76,6 +76,25 @@ def test_requests_are_measured_with_their_phases(site: WebServer) -> None:
         assert piece.connect_ns
 
 
+def test_requests_at_a_rate_are_measured_with_their_phases(site: WebServer) -> None:
+    watcher = Watcher()
+    what = pages(
+        connection_modes=("persistent", "per_operation"), rates=(100.0,), schedule="constant", rounds=1
+    )
+    execute(make_plan(what), routes(site), MACHINE, watcher)
+    kept, anew = (
+        next(b for b in watcher.blocks if b.variant.connect == c) for c in ("persistent", "per_operation")
+    )
+    assert list(kept.phases) == ["lag", "service", "connect", "first_byte", "receive"]
+    for block in (kept, anew):
+        (piece,) = block.slices
+        assert (piece.due, piece.skipped, piece.errors) == (100, 0, 0)
+        assert piece.lag_ns
+        parts = (piece.connect_ns or 0) + (piece.first_byte_ns or 0) + (piece.receive_ns or 0)
+        assert parts == piece.service_ns
+    assert (kept.slices[0].connect_ns, anew.slices[0].new_connections) == (0, anew.phases["lag"].ops)
+
+
 def test_the_restart_of_web_servers_is_a_step_of_its_own(
     site: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

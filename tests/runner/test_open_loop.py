@@ -4,10 +4,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -248,14 +248,22 @@ def waited(block: VariantBlock) -> int:
     )
 
 
-def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_closed_loop(
-    routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same client in both loops, and in each one stall of its backend: 20 operations are due in
-    the first 100 of its 200 ms. A closed loop sends none of them, and shows the stall in its maximum
-    only.
-    """
-    collect, stopped_ms = ClientGroup.collect, []
+class Stalling(NamedTuple):
+    """A run in which the backend was stopped once in each loop, for so long."""
+
+    closed: VariantBlock
+    opened: VariantBlock
+    stopped_ms: list[float]
+
+
+#: Runs with a stall at that time after a window has opened.
+Stalls = Callable[[int], Stalling]
+
+
+@pytest.fixture
+def stalls(routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyPatch) -> Stalls:
+    """The same client in both loops, and 140 operations due in the 700 ms of the open one's window."""
+    collect, stopped_ms = ClientGroup.collect, list[float]()
 
     def stalling(self: ClientGroup, request: protocol.Slice) -> Any:
         if self.variant.control or request.window_ns < 500 * MS:
@@ -263,7 +271,7 @@ def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_close
         opens = (request.start_ns or time.monotonic_ns()) + request.lead_in_ns
         (ready,) = self.ready
         stop = threading.Thread(
-            target=stop_for_a_moment, args=(ready.backend_pid, opens + 100 * MS, stopped_ms)
+            target=stop_for_a_moment, args=(ready.backend_pid, opens + after_ms[0] * MS, stopped_ms)
         )
         stop.start()
         try:
@@ -271,18 +279,31 @@ def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_close
         finally:
             stop.join()
 
+    def run_with_stall(ms: int) -> Stalling:
+        after_ms.append(ms)
+        watcher = Watcher()
+        execute(make_plan(what), routes, RunSettings(str(c_client.parent), "stalled"), watcher)
+        blocks = {block.variant.rate: block for block in watcher.blocks if not block.variant.control}
+        assert len(stopped_ms) == 2
+        assert blocks[RATE].slices[0].due == 140
+        return Stalling(blocks[None], blocks[RATE], stopped_ms)
+
+    after_ms = list[int]()
     monkeypatch.setattr(ClientGroup, "collect", stalling)
     what = definition(
         workloads=(WorkloadDefinition("one", "SELECT 1"),), layers=("libpq",), routes=("socket",),
         rates=(None, RATE), schedule="constant", slice_ms=700, nominal_us={"libpq": 100.0},
     )  # fmt: skip
-    watcher = Watcher()
-    execute(make_plan(what), routes, RunSettings(str(c_client.parent), "stalled"), watcher)
-    blocks = {block.variant.rate: block for block in watcher.blocks if not block.variant.control}
-    closed, opened = blocks[None], blocks[RATE]
-    assert len(stopped_ms) == 2
-    assert opened.slices[0].due == 140
+    return run_with_stall
 
+
+def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_closed_loop(
+    stalls: Stalls,
+) -> None:
+    """20 operations are due in the first 100 of the 200 ms. A closed loop sends none of them, and
+    shows the stall in its maximum only.
+    """
+    closed, opened, stopped_ms = stalls(100)
     assert waited(closed) == 1
     longest_ms = max(stopped_ms) + WAITED_MS  # of a machine that is slow to let it go on
     assert WOULD_WAIT - 1 <= waited(opened) <= RATE * longest_ms / 1000 + 1
@@ -293,3 +314,13 @@ def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_close
     assert by_schedule["min"] < WAITED_MS * 1000
     assert by_schedule["p90"] > WAITED_MS * 1000  # 20 of 140 waited so long
     assert by_schedule["max"] > STALL_MS * 900
+
+
+def test_a_backend_that_is_stopped_when_the_window_closes_delays_all_that_were_due(stalls: Stalls) -> None:
+    """It stops 150 ms before the end. The operation that meets it is timed to its own end; those that
+    are due behind it have not begun, and the first nine have waited for 100 ms and more.
+    """
+    opened = stalls(700 - 150).opened
+    assert opened.slices[0].backlog in range(28, 31)
+    assert waited(opened) in range(9, 12)
+    assert latency.summary_us([opened])["p95"] > (WAITED_MS - 10) * 1000

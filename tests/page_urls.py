@@ -113,6 +113,20 @@ def mine(request: HttpRequest) -> HttpResponse:
     return HttpResponse(f"{request.user.get_username()}: {Book.objects.count()} books")
 
 
+def two_values(request: HttpRequest) -> HttpResponse:
+    """One text with other values in each request, twice."""
+    found = [Book.objects.filter(pages=next(_numbers)).count() for _ in range(2)]
+    return HttpResponse(str(found))
+
+
+def settings_of_server(request: HttpRequest) -> HttpResponse:
+    """A statement that EXPLAIN refuses, between two that it explains."""
+    with connection.cursor() as cursor:
+        for sql in ("SELECT 1", "SHOW work_mem", "SELECT count(*) FROM books_book"):
+            cursor.execute(sql)
+    return HttpResponse("settings")
+
+
 def busy(request: HttpRequest) -> HttpResponse:
     """One short query, then three milliseconds of CPU time."""
     books, until = Book.objects.count(), time.thread_time() + 0.003
@@ -141,4 +155,6 @@ urlpatterns = [
     path("tests/two-lengths/", two_lengths),
     path("tests/reading/", reading),
     path("tests/redirect/", elsewhere_now),
+    path("tests/two-values/", two_values),
+    path("tests/settings/", settings_of_server),
 ]

@@ -16,6 +16,7 @@ from example.books.models import Book
 from example.urls import urlpatterns as site
 
 _numbers = count(4711)
+_visits: list[str] = []
 
 
 @shared_task
@@ -48,6 +49,14 @@ def writing(request: HttpRequest) -> HttpResponse:
 def writing_quietly(request: HttpRequest) -> HttpResponse:
     with suppress(Exception):
         Book.objects.update(pages=4711)
+    return HttpResponse(str(Book.objects.count()))
+
+
+def writing_first(request: HttpRequest) -> HttpResponse:
+    """Quietly, and only in the first request of its process."""
+    if not _visits:
+        _visits.append(request.path)
+        writing_quietly(request)
     return HttpResponse(str(Book.objects.count()))
 
 
@@ -145,6 +154,7 @@ urlpatterns = [
     path("tests/silent/", silent),
     path("tests/writing/", writing),
     path("tests/writing-quietly/", writing_quietly),
+    path("tests/writing-first/", writing_first),
     path("tests/writing-by-function/", writing_by_function),
     path("tests/locking/", locking),
     path("tests/elsewhere/", elsewhere),

@@ -28,6 +28,7 @@ SMALL = Overrides(
 REASONS = {
     "/tests/writing/": 'the server refused its UPDATE of "books_book"',
     "/tests/writing-quietly/": 'the server refused its UPDATE of "books_book"',
+    "/tests/writing-first/": 'the server refused its UPDATE of "books_book"',
     "/tests/mail/": "it sends mail",
     "/tests/task/": "it queues a task",
     "/tests/elsewhere/": "it uses the alias 'other'",

@@ -435,17 +435,19 @@ def _twice(
     definition: Definition, work: WorkloadDefinition, mode: str, settings: CaptureSettings
 ) -> tuple[list[RecordedOperation], list[protocol.Statement]]:
     """Two warm operations of the ORM or the view as recorded on the wire, and the arguments of the
-    cursor in the second.
+    cursor in the second. The first has the writes that were refused before, too.
     """
     with _behind_proxy(definition, work, _top(work), mode, settings) as (client, proxy):
         _warm_up(client)
+        early = tuple(proxy.refused)
         operations, traced = [], protocol.Traced([])
         for _ in range(2):
             proxy.reset()
             client.send(protocol.Trace())
             traced = client.expect(protocol.Traced, _TIMEOUT_S)
             operations.append(proxy.recorded())
-    return operations, traced.statements
+    first, second = operations
+    return [replace(first, refused=(*early, *first.refused)), second], traced.statements
 
 
 def _warm_up(client: client_process.ClientProcess) -> None:

@@ -149,6 +149,7 @@ def refused_in_one_sentence_with_the_remedy(said: str) -> None:
             'the server refused its UPDATE of "books_book": pgperf requests pages in read-only',
         ),
         ("/tests/writing-quietly/", 'the server refused its UPDATE of "books_book"'),
+        ("/tests/writing-first/", 'the server refused its UPDATE of "books_book"'),
         (
             "/tests/writing-by-function/",
             r"its SELECT \(cannot execute nextval\(\) in a read-only transaction\)",

@@ -16,6 +16,7 @@ from example.books.models import Book
 from example.urls import urlpatterns as site
 
 _numbers = count(4711)
+_visits: list[str] = []
 
 
 @shared_task
@@ -48,6 +49,14 @@ def writing(request: HttpRequest) -> HttpResponse:
 def writing_quietly(request: HttpRequest) -> HttpResponse:
     with suppress(Exception):
         Book.objects.update(pages=4711)
+    return HttpResponse(str(Book.objects.count()))
+
+
+def writing_first(request: HttpRequest) -> HttpResponse:
+    """Quietly, and only in the first request of its process."""
+    if not _visits:
+        _visits.append(request.path)
+        writing_quietly(request)
     return HttpResponse(str(Book.objects.count()))
 
 
@@ -113,6 +122,20 @@ def mine(request: HttpRequest) -> HttpResponse:
     return HttpResponse(f"{request.user.get_username()}: {Book.objects.count()} books")
 
 
+def two_values(request: HttpRequest) -> HttpResponse:
+    """One text with other values in each request, twice."""
+    found = [Book.objects.filter(pages=next(_numbers)).count() for _ in range(2)]
+    return HttpResponse(str(found))
+
+
+def settings_of_server(request: HttpRequest) -> HttpResponse:
+    """A statement that EXPLAIN refuses, between two that it explains."""
+    with connection.cursor() as cursor:
+        for sql in ("SELECT 1", "SHOW work_mem", "SELECT count(*) FROM books_book"):
+            cursor.execute(sql)
+    return HttpResponse("settings")
+
+
 def busy(request: HttpRequest) -> HttpResponse:
     """One short query, then three milliseconds of CPU time."""
     books, until = Book.objects.count(), time.thread_time() + 0.003
@@ -131,6 +154,7 @@ urlpatterns = [
     path("tests/silent/", silent),
     path("tests/writing/", writing),
     path("tests/writing-quietly/", writing_quietly),
+    path("tests/writing-first/", writing_first),
     path("tests/writing-by-function/", writing_by_function),
     path("tests/locking/", locking),
     path("tests/elsewhere/", elsewhere),
@@ -141,4 +165,6 @@ urlpatterns = [
     path("tests/two-lengths/", two_lengths),
     path("tests/reading/", reading),
     path("tests/redirect/", elsewhere_now),
+    path("tests/two-values/", two_values),
+    path("tests/settings/", settings_of_server),
 ]

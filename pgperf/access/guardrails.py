@@ -5,7 +5,9 @@ Database that is not in production, needs nothing. A workload that inserts rows 
 may fill and empty one table of pgperf's own; it never runs in production. A registered ORM workload
 (or the catalog in production) on a direct, persistent route gets a read-only session. Its role may
 be able to write; the run's environment then says so. SQL from a user, poolers and connections per
-operation need a role that cannot write. pgperf proves that before every run.
+operation need a role that cannot write. pgperf proves that before every run. A page that web
+servers of a production database are asked for demands the same of the route over which it runs
+first (`production_pages`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +17,7 @@ from itertools import product
 from typing import Any
 
 from pgperf import catalog
-from pgperf.access import called_functions
+from pgperf.access import called_functions, production_pages
 from pgperf.catalog.driver_queries import BULK_INSERTS, SEVEN
 from pgperf.catalog.light import LIGHT
 from pgperf.core import printable, sql_read_only
@@ -151,7 +153,8 @@ def apply(
         if work.name in sent:
             check_statements(work)
     guarded, access, writers = dict(routes), {}, []
-    for name, wanted in _demands(plan, routes, production).items():
+    demands = _of_pages(_demands(plan, routes, production), plan, routes, production)
+    for name, wanted in demands.items():
         if wanted == Demand.WRITE:
             guarded[name], access[name] = _writing(routes[name], _tables(plan, name))
             continue
@@ -174,6 +177,20 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
         if wanted != Demand.NONE and found.get(route.name) != Demand.PROOF:
             found[route.name] = wanted
     return found
+
+
+def _of_pages(
+    demands: dict[str, Demand], plan: Plan, routes: Mapping[str, Route], production: bool
+) -> dict[str, Demand]:
+    """The demands, with that of pages that are requested in production on the route of their capture.
+
+    Raises PageRefused if there is no such route.
+    """
+    works = production_pages.requested(plan, production)
+    if route := production_pages.capture_route(works, routes):
+        wanted = Demand.PROOF if route.pooler else Demand.SESSION
+        return {route.name: wanted} | demands
+    return demands
 
 
 def _custom_sql(plan: Plan, route: str) -> list[WorkloadDefinition]:

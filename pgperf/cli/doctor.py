@@ -14,11 +14,12 @@ from django.db import DatabaseError, connections, router
 from django.db.migrations.executor import MigrationExecutor
 
 from pgperf.access import credentials, fixtures, guardrails, readonly_role
+from pgperf.cli import web_answer
 from pgperf.conf import get_settings
 from pgperf.core import layers, printable
 from pgperf.core.answers import LINE, WHOLE, ControlQuery
 from pgperf.core.documents import document
-from pgperf.core.exceptions import PgperfError, PreflightRefused, UnusableOptions
+from pgperf.core.exceptions import LayerUnavailable, PgperfError, PreflightRefused, UnusableOptions
 from pgperf.core.parent_death import die_with_parent
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.db import client_environments, usable_options
@@ -293,7 +294,7 @@ def _database(database: Database) -> Iterator[CheckResult]:
         try:
             route = credentials.resolve(database, [name])[name]
             if route.url:
-                yield CheckResult("ok", f"{database} · {name}", f"{route.url} is at {route.host}")
+                yield _web_server(f"{database} · {name}", route)
                 continue
             yield CheckResult("ok", f"{database} · {name}", _server(route))
             reachable.append(route)
@@ -327,6 +328,15 @@ def _agent(database: Database) -> CheckResult:
         return CheckResult("ok", subject, f"{found.hostname}, queue {queue}")
     command = f"start it on the database's host: {worker_command(queue)}"
     return CheckResult("note", subject, "is not online: the server's CPU time is unknown", command)
+
+
+def _web_server(subject: str, route: Route) -> CheckResult:
+    """What it says to one request. Raises ClientFailed if that failed."""
+    where = f"{route.url} is at {route.host}"
+    try:
+        return CheckResult("ok", subject, f"{where} and {web_answer.answer(route)}")
+    except LayerUnavailable as error:
+        return CheckResult("note", subject, f"{where}; no request was sent: {error}")
 
 
 def _server(route: Route) -> str:

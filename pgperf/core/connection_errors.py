@@ -116,8 +116,15 @@ _OF_CLIENTS |= {
     for key in (name, f'"{name}"')
 }  # fmt: skip
 _REFUSED = "Connection refused: is the server running on that host, and on that port?"
+#: What to do where clients that reconnect use up the local ports.
+PORT_REMEDIES = (
+    "choose fewer clients, fewer variants that reconnect or a Unix socket, wait until TIME_WAIT has passed, or "
+    "set net.ipv4.tcp_tw_reuse = 1 or a wider net.ipv4.ip_local_port_range on this machine"
+)
+_NO_PORT = f"no local port is free: closed connections wait in TIME_WAIT; {PORT_REMEDIES}"
 _OF_SYSTEM = {os.strerror(number): os.strerror(number) for number in errno.errorcode} | {
-    os.strerror(errno.ECONNREFUSED): _REFUSED
+    os.strerror(errno.ECONNREFUSED): _REFUSED,
+    os.strerror(errno.EADDRNOTAVAIL): _NO_PORT,
 }
 _UNKNOWN = "the connection failed; what the server wrote is not shown here, look into its log"
 

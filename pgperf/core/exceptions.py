@@ -41,6 +41,13 @@ def asked_budget_s(message: str) -> int | None:
     return int(found[1]) if found else None
 
 
+class PageRefused(PreflightRefused):
+    """A page that may not be requested from a web server of a production database.
+
+    The message names the page, the reason and the remedy.
+    """
+
+
 class TimeIsUp(PgperfError):
     """A run waited for a client until long after its time budget. It keeps its finished blocks."""
 

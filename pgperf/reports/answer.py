@@ -26,6 +26,7 @@ from pgperf.reports import (
     ladders,
     number_format,
     open_loops,
+    page_lengths,
     staircases,
     suite,
     verdicts,
@@ -68,7 +69,8 @@ def points(rows: RunRows) -> list[Point]:
     """The answer, point by point; none for a run without figures."""
     if not rows.variants:
         return []
-    return [*_bounds(rows), *_held(rows), *_adds(rows), *_since(rows), _certainty(rows), *_next(rows)]
+    parts = (_bounds(rows), _whether_page(rows), _held(rows), _adds(rows), _since(rows))
+    return [*chain(*parts), _certainty(rows), *_next(rows)]
 
 
 @once
@@ -173,6 +175,17 @@ def _used_up() -> dict[str, str]:
         "proxy_cpu": _("The web proxy’s CPUs are used up"),
         "web_cpu": _("The web server’s CPUs are used up"),
     }
+
+
+# Whether the web servers answered with the page
+
+
+def _whether_page(rows: RunRows) -> Iterator[Point]:
+    """None where the bodies are as long as the page."""
+    if told := tuple(page_lengths.cautions(rows)):
+        text = _("Perhaps not: the lengths of the answers differ too much.")
+        lines = tuple(Note(each, CAUTION) for each in told)
+        yield Point(_("Whether it is the page"), (text,), lines, str(GradeWord.POOR), anchor="requests")
 
 
 # Whether it held its rates

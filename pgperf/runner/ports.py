@@ -2,7 +2,7 @@
 
 The side that closes a connection first keeps its port in TIME_WAIT for 60 s, and that is the client.
 Where the kernel may reuse such ports (tcp_tw_reuse, with timestamps), it does so after 1 s. A client
-that finds no free port fails with "Cannot assign requested address".
+that finds no free port fails, and its error has the same remedies.
 """
 
 import ipaddress
@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from pgperf.core.connection_errors import PORT_REMEDIES
 from pgperf.core.exceptions import PreflightRefused
 from pgperf.core.records import Cohort, Plan, Route, Variant
 from pgperf.runner import run_time
@@ -104,16 +105,10 @@ def check(
         return {}
     worst = max(found, key=lambda need: need.predicted)
     if worst.predicted > local.free:
-        raise PreflightRefused(f"ports: {_numbers(worst, local)}; {_REMEDIES}")
+        raise PreflightRefused(f"ports: {_numbers(worst, local)}; {PORT_REMEDIES}")
     facts = {**asdict(local), **asdict(worst)}
     note = f"{_numbers(worst, local)}: more than half"
     return {**facts, "note": note} if worst.predicted > _NOTABLE * local.free else facts
-
-
-_REMEDIES = (
-    "choose fewer clients, fewer variants that reconnect or a Unix socket, wait until TIME_WAIT has passed, or "
-    "set net.ipv4.tcp_tw_reuse = 1 or a wider net.ipv4.ip_local_port_range on this machine"
-)
 
 
 def _numbers(need: PortNeed, local: LocalPorts) -> str:

@@ -20,7 +20,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import Error, connections, router, transaction
 from django.db.models import Q
 
-from pgperf.access import credentials, fixtures, guardrails, page_sessions, permissions
+from pgperf.access import credentials, fixtures, guardrails, page_sessions, permissions, production_pages
 from pgperf.agent.controller import AgentController
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
@@ -257,20 +257,14 @@ class _ClaimedRun:
         names = dict.fromkeys(apart(name)[0] for name in plan.definition.routes)
         routes = credentials.resolve(self.run.database, names)
         if all(route.url for route in routes.values()):
-            routes |= self._control_route(self.run.database)
+            control = control_route(self.run.database)
+            self.control = next(iter(control), "")
+            routes |= control
         self.secrets = {
             "password" if number == 0 else f"password {number + 1}": secret
             for number, secret in enumerate(dict.fromkeys(route.password for route in routes.values()))
         }
         return routes
-
-    def _control_route(self, database: Database) -> dict[str, Route]:
-        """A route to the database behind the web servers, if it has one: it shows their backends."""
-        if not database.targets.filter(enabled=True, url="").exists():
-            return {}
-        route = credentials.direct_route(database)
-        self.control = route.name
-        return {route.name: route}
 
     def _encrypted(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
         """The plan without the layers that cannot speak TLS, on the routes that demand it."""
@@ -294,18 +288,20 @@ class _ClaimedRun:
         """The plan with the captured statements of the site's workloads, in memory only.
 
         Layers that cannot run these statements are left out. `client_bytes`: the memory limit of
-        each client's operations.
+        each client's operations. Raises PageRefused for a page that production may not be asked for.
         """
-        settings = get_settings()
-        if not statements.are_captured(plan):
+        assert self.run.database
+        pages = production_pages.requested(plan, self.run.database.production)
+        replayed = statements.are_captured(plan)
+        if not (replayed or pages):
             return plan
-        site = statements.CaptureSettings(
-            most_direct(routes.values()), settings.BUILD_DIR, settings.programs, client_bytes
-        )
-        captures = statements.of_definition(plan.definition, site, self.skipped)
+        captures = captures_of(plan, routes, client_bytes, self.skipped)
+        self.access |= {CAPTURES: {each.workload.name: each.to_json() for each in captures}}
+        production_pages.check(pages, captures)
+        if not replayed:
+            return plan
         for each in captures:
             self.skipped += each.skipped()
-        self.access |= {CAPTURES: {each.workload.name: each.to_json() for each in captures}}
         return make_plan(statements.filled(plan.definition, captures), self.skipped)
 
     def _proved(self, plan: Plan, routes: Mapping[str, Route], machine: RunSettings) -> Plan:
@@ -322,6 +318,27 @@ class _ClaimedRun:
         guardrails.check_writing(plan.definition, database.production, database.allow_fixtures)
         for work in plan.definition.workloads:
             fixtures.ensure(work.fixture, database, most_direct(routes.values()))
+
+
+def control_route(database: Database) -> dict[str, Route]:
+    """A route to the database behind the web servers, if it has one: it shows their backends, and in
+    production their pages run over it first.
+    """
+    if not database.targets.filter(enabled=True, url="").exists():
+        return {}
+    route = credentials.direct_route(database)
+    return {route.name: route}
+
+
+def captures_of(
+    plan: Plan, routes: Mapping[str, Route], client_bytes: int, skipped: Sequence[LeftOut]
+) -> list[statements.Capture]:
+    """A capture of each of the site's workloads, over the most direct route."""
+    settings = get_settings()
+    site = statements.CaptureSettings(
+        most_direct(routes.values()), settings.BUILD_DIR, settings.programs, client_bytes
+    )
+    return statements.of_definition(plan.definition, site, skipped)
 
 
 def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:

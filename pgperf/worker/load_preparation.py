@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pgperf.access import credentials, guardrails, permissions
+from pgperf.access import credentials, guardrails, permissions, production_pages
 from pgperf.conf import get_settings
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import CredentialError, LayerUnavailable, PreflightRefused
 from pgperf.core.host_part import HostPart
-from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Route, Variant, most_direct
+from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Route, Variant
 from pgperf.delay.routes import longer
 from pgperf.models import Run
 from pgperf.runner.capture import statements
 from pgperf.runner.memory import MIB, RunMemory, start_bytes
 from pgperf.runner.plan import make_plan
 from pgperf.runs import query_access
-from pgperf.worker.execution import check_permission, skipped_layers
+from pgperf.worker.execution import captures_of, check_permission, control_route, skipped_layers
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,16 @@ class Prepared:
 
 
 def near_routes(run: Run) -> dict[str, Route]:
-    """The run's routes without delay, with the login that this host resolves."""
+    """The run's routes without delay, with the login that this host resolves. Where production is
+    only asked for pages, a route to the database too.
+    """
     names = dict.fromkeys(apart(name)[0] for name in Definition.from_json(run.definition).routes)
     if run.database is None:
         raise CredentialError(f"database: {run.database_name} was deleted")
-    return credentials.resolve(run.database, names)
+    routes = credentials.resolve(run.database, names)
+    if run.database.production and all(route.url for route in routes.values()):
+        routes |= control_route(run.database)
+    return routes
 
 
 @contextmanager
@@ -63,10 +68,11 @@ def prepared(run: Run, skipped: list[LeftOut], near: Mapping[str, Route]) -> Ite
     plan = make_plan(definition, skipped)
     _check_layers(plan, settings.BUILD_DIR, settings.programs)
     memory = RunMemory.now(settings.RUN_MEMORY_MB)
-    with longer(near, definition.routes) as routes:
+    with longer(near, dict.fromkeys([*definition.routes, *near])) as routes:
         assert run.database
-        guarded = guardrails.apply(plan, routes, run.database.production, run.database.allow_fixtures).routes
-        yield Prepared(run, _captured(plan, guarded, memory), guarded, memory)
+        production = run.database.production
+        guarded = guardrails.apply(plan, routes, production, run.database.allow_fixtures).routes
+        yield Prepared(run, _captured(plan, guarded, memory, production), guarded, memory)
 
 
 def _check_permission(run: Run) -> None:
@@ -84,15 +90,16 @@ def _check_layers(plan: Plan, build_dir: str, interpreters: Mapping[str, str]) -
             raise LayerUnavailable(f"{each.name} cannot run here: {each.reason}")
 
 
-def _captured(plan: Plan, routes: Mapping[str, Route], memory: RunMemory) -> Plan:
-    """The plan with the statements of the site's workloads as this host captures them."""
-    if not statements.are_captured(plan):
+def _captured(plan: Plan, routes: Mapping[str, Route], memory: RunMemory, production: bool) -> Plan:
+    """The plan with the statements of the site's workloads as this host captures them.
+
+    Raises PageRefused for a page that production may not be asked for.
+    """
+    pages = production_pages.requested(plan, production)
+    if not (pages or statements.are_captured(plan)):
         return plan
-    settings = get_settings()
-    site = statements.CaptureSettings(
-        most_direct(routes.values()), settings.BUILD_DIR, settings.programs, memory.client_bytes(plan)
-    )
-    captures = statements.of_definition(plan.definition, site, plan.skipped)
+    captures = captures_of(plan, routes, memory.client_bytes(plan), plan.skipped)
+    production_pages.check(pages, captures)
     return replace(plan, definition=statements.filled(plan.definition, captures))
 
 

@@ -15,8 +15,8 @@ from django.urls import reverse
 from pgperf.admin import PAGES
 from pgperf.admin.databases import DatabaseAdmin, TargetInline
 from pgperf.admin.transfer import DefinitionAdmin
-from pgperf.models import Benchmark, Database, Workload
-from pgperf.transfer.columns import target_fields
+from pgperf.models import Benchmark, Database, Target, Workload
+from pgperf.transfer.columns import plain_target, target_fields
 from tests import factories
 from tests.fuzz.browser import form
 from tests.kept_rows import undone
@@ -126,6 +126,21 @@ def test_both_accept(admin_page: Client, rows: dict[str, Any], model: str) -> No
 def test_both_refuse(admin_page: Client, rows: dict[str, Any], model: str) -> None:
     wrong = disagreeing(Row(admin_page, model, rows[model]), REFUSED, model, taken=False)
     assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.parametrize(("url", "taken"), [("https://shop.example", True), ("https://other.example", False)])
+def test_both_take_only_urls_of_the_settings(
+    admin_page: Client, rows: dict[str, Any], settings: Any, url: str, taken: bool
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": ["https://shop.example"]}
+    row = Row(admin_page, "database", rows["database"])
+    target = plain_target(Target(route="web", url=url, sslrootcert="ca.crt"))
+    count = int(row.sent["targets-TOTAL_FORMS"][0])
+    row.sent |= {"targets-TOTAL_FORMS": [str(count + 1)]}
+    row.sent |= {f"targets-{count}-{name}": typed(value, {}) for name, value in target.items()}
+    by_form = row.is_taken(row.by_form, "notes", "")
+    by_file = row.is_taken(row.by_file, "targets", [*row.exported["targets"], target])
+    assert (by_form, by_file) == (taken, taken)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES.values() if issubclass(page, DefinitionAdmin)])

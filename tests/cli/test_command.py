@@ -48,6 +48,7 @@ from pgperf.runs.definitions import freeze
 from pgperf.worker.execution import perform
 from tests import short_runs
 from tests.client_environments import with_other_pgperf
+from tests.clients.web_server import WebServer
 from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker, new_benchmark
 from tests.kept_connections import kept
 from tests.machine_looks import look
@@ -477,10 +478,15 @@ class TestDoctor:
         assert "OPTIONS['replication'] of the alias 'default': Django cannot" in out.getvalue()
         assert "docs/your-queries.md lists" in out.getvalue()
 
-    def test_a_web_server_is_not_taken_for_a_database(self, demo: Database, settings: Any) -> None:
-        settings.PGPERF = {**settings.PGPERF, "WEB_URLS": ["http://127.0.0.1:8000"]}
-        demo.targets.create(route="web", url="http://127.0.0.1:8000")
-        assert "ok       demo · web: http://127.0.0.1:8000 is at 127.0.0.1" in pgperf("doctor")
+    def test_a_web_server_is_asked_once(self, demo: Database, settings: Any) -> None:
+        """And is not taken for a database."""
+        with WebServer() as site:
+            url = f"http://127.0.0.1:{site.port}"
+            settings.PGPERF = {**settings.PGPERF, "WEB_URLS": [url]}
+            demo.targets.create(route="web", url=url)
+            assert f"ok       demo · web: {url} is at 127.0.0.1 and answers HEAD /\n" in pgperf("doctor")
+            (asked,) = site.requests
+        assert asked.startswith("HEAD / HTTP/1.1\r\n")
         settings.PGPERF = {**settings.PGPERF, "WEB_URLS": []}
         with pytest.raises(CommandError, match="1 problem found"):
             pgperf("doctor")

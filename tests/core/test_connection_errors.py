@@ -49,6 +49,7 @@ def test_the_text_of_a_server_becomes_its_sqlstate(message: str, sqlstate: str) 
     [
         (f"{AT}Connection refused\n\tIs the server running on that host", "Connection refused: is the server"),
         ('connection to server on socket "/x/.s.PGSQL.1" failed: No such file or directory', "No such file or"),
+        (f"{AT}Cannot assign requested address\n\tIs the server", "no local port is free: closed connections"),
         (f"{AT}server closed the connection unexpectedly", "server closed the connection unexpectedly"),
         (f"{AT}timeout expired", "timeout expired"),
         (f"{AT}SSL error: certificate verify failed", "SSL error: certificate verify failed"),

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pgperf.analysis.http_requests import HttpRequests
+from pgperf.analysis import page_lengths
+from pgperf.analysis.http_requests import HttpRequests, http_requests
 from pgperf.analysis.summary import summarise
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.protocol import Slice
@@ -200,6 +201,21 @@ def test_a_round_with_an_error_counts_for_no_figure(site: WebServer) -> None:
     assert block.latency_sum_ns == sum(
         piece.connect_ns + piece.first_byte_ns + piece.receive_ns for piece in good
     )
+
+
+def test_a_login_form_with_status_200_is_told_by_its_length(site: WebServer) -> None:
+    """No request fails: the first answer of each client is as long as all others."""
+    with WebServer() as locked:
+        locked.changing = answer(b"<form>Log in</form>")
+        watcher, what = Watcher(), pages(routes=("web", "proxy"), web_routes={"web": "", "proxy": "web"})
+        execute(make_plan(what), routes(site, locked), MACHINE, watcher)
+    blocks = [block for block in watcher.blocks if not block.variant.control]
+    assert not any(block.http["errors"] for block in blocks)
+    requests = {block.variant: found for block in blocks if (found := http_requests([block]))}
+    (found,) = page_lengths.others(requests, None)
+    assert (found.variant.route, found.lengths.most) == ("proxy", len(b"<form>Log in</form>"))
+    view = page_lengths.Lengths.of_view(f"200, {len(PAGE):,} bytes")
+    assert [each.variant.route for each in page_lengths.others(requests, view)] == ["proxy"]
 
 
 def test_a_variant_with_more_errors_than_one_in_a_thousand_has_no_outcome(site: WebServer) -> None:

@@ -158,15 +158,24 @@ def test_what_the_system_does_not_have_is_unknown(tmp_path: Path) -> None:
     assert LocalPorts.read() is not None
 
 
-IN_NAMESPACE = """
-import errno, json, socket, subprocess
+FIFTY_PORTS = """
+import errno, json, os, socket, subprocess, sys, threading
+from contextlib import closing, suppress
 from pathlib import Path
+from pgperf.core.exceptions import ClientFailed, PreflightRefused
+from pgperf.core.protocol import Ready, Slice, SliceReply
+from pgperf.core.records import Definition, Route, WorkloadDefinition
+from pgperf.runner import client_spec, ports
+from pgperf.runner.client_process import ClientProcess
+from pgperf.runner.plan import make_plan
 from pgperf.runner.ports import LocalPorts
 
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 settings = Path("/proc/sys/net/ipv4")
 (settings / "ip_local_port_range").write_text("40000 40049")
 (settings / "tcp_tw_reuse").write_text("0")
+"""
+IN_NAMESPACE = f"""{FIFTY_PORTS}
 server = socket.create_server(("127.0.0.1", 5432))
 before, made = LocalPorts.read(), 0
 try:
@@ -187,17 +196,78 @@ print(json.dumps([before.ports, before.time_wait, before.free, before.hold_s("12
 """
 
 
-def test_the_numbers_are_those_at_which_a_kernel_runs_out() -> None:
-    """In a network namespace with 50 ports, which only root may make."""
+#: PostgreSQL's socket is reached from every namespace: something in this one listens for it at a port.
+#: The client closes each connection first, so it keeps the port.
+RECONNECTING = f"""{FIFTY_PORTS}
+def copy(source, sink):
+    with suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+
+def serve(client):
+    with closing(client), closing(socket.socket(socket.AF_UNIX)) as postgresql:
+        postgresql.connect(os.environ["POSTGRESQL"])
+        threading.Thread(target=copy, args=(postgresql, client), daemon=True).start()
+        copy(client, postgresql)
+
+def accept(listener):
+    while True:
+        threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+listener = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=accept, args=(listener,), daemon=True).start()
+route = Route("tcp", *listener.getsockname(), *json.loads(os.environ["LOGIN"]), sslmode="disable")
+work = WorkloadDefinition("one", "SELECT 1")
+what = Definition("ports", (work,), ("psycopg",), ("tcp",), connection_modes=("per_operation",))
+plan, said = make_plan(what), []
+try:
+    ports.check(plan, {{"tcp": route}}, {{}}, LocalPorts.read())
+except PreflightRefused as error:
+    said.append(str(error))
+argv = [sys.executable, "-m", "pgperf.clients.programs.psycopg_client"]
+with ClientProcess("psycopg", argv, route.password) as client:
+    client.send(client_spec.spec(what, plan.variants[0], route, "ports", False, client.spawned_ns))
+    client.expect(Ready, 60)
+    client.send(Slice(seq=1, lead_in_ops=0, lead_in_ns=0, count=1000))
+    try:
+        client.expect(SliceReply, 60)
+    except ClientFailed as error:
+        said.append(str(error))
+print(json.dumps(said))
+"""
+
+
+def in_namespace(program: str, **environment: str) -> Any:
+    """What a program prints in a network namespace with 50 ports, which only root may make."""
     if not shutil.which("unshare") or not shutil.which("ip"):
         pytest.skip("unshare or ip is missing")
     done = subprocess.run(
-        ["unshare", "--net", sys.executable, "-c", IN_NAMESPACE], capture_output=True, text=True, check=False
-    )
+        ["unshare", "--net", sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, env={**os.environ, **environment},
+    )  # fmt: skip
     if "Operation not permitted" in done.stderr:
         pytest.skip(f"no network namespace can be made here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
-    total, waiting, free, hold_s, made, ran_out, waiting_then, free_then = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_a_run_that_needs_more_is_refused_and_a_client_that_runs_out_says_so(
+    routes: dict[str, Route],
+) -> None:
+    server = routes["socket"]
+    refused, failed = in_namespace(
+        RECONNECTING,
+        POSTGRESQL=f"{server.host}/.s.PGSQL.{server.port}",
+        LOGIN=json.dumps([server.dbname, server.user, server.password]),
+    )
+    assert refused.startswith("ports: connections to 127.0.0.1:")
+    assert "are free (50 less " in refused
+    assert "psycopg: no local port is free: closed connections wait in TIME_WAIT; choose fewer" in failed
+    assert "connecting for an operation, connection mode per_operation" in failed
+
+
+def test_the_numbers_are_those_at_which_a_kernel_runs_out() -> None:
+    total, waiting, free, hold_s, made, ran_out, waiting_then, free_then = in_namespace(IN_NAMESPACE)
     assert (total, waiting, free, hold_s) == (50, 0, 50, 60.0)
     assert (made, ran_out) == (50, True), "as many connections as ports"
     assert (waiting_then, free_then) == (50, 0)

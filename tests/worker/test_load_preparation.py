@@ -1,16 +1,52 @@
-"""What a load host prepares for a run, without a database."""
+"""What a load host prepares for a run."""
 
-from pgperf.core.records import Page, Route, WorkloadDefinition
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from pgperf.core.exceptions import PageRefused
+from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
+from pgperf.models import Database, Run
+from pgperf.runner.capture.statements import Capture, OperationWork
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.worker import load_preparation
 from tests.runner.builders import definition
 
+WORK = WorkloadDefinition("page", "", page=Page("/"))
+
+
+def requested(**changes: Any) -> Definition:
+    return definition(workloads=(WORK,), layers=("http",), routes=("web",), web_routes={"web": ""}, **changes)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("production", "names"), [(True, ["web", "tcp"]), (False, ["web"])])
+def test_only_for_pages_of_production_a_load_host_needs_a_way_to_the_database(
+    settings: Any, production: bool, names: list[str]
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": ["http://127.0.0.1:8000"]}
+    database = Database.objects.create(
+        name="live", dbname="live", credential="alias:default", production=production
+    )
+    address = connection.settings_dict
+    database.targets.create(route="tcp", host=address["HOST"], port=int(address["PORT"]))
+    database.targets.create(route="web", url="http://127.0.0.1:8000")
+    run = Run(database=database, definition=requested().to_json())
+    assert list(load_preparation.near_routes(run)) == names
+
+
+def test_a_load_host_refuses_a_page_that_was_stopped_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = Capture(WORK, OperationWork((), ()), stopped="page: it sends mail")
+    monkeypatch.setattr(load_preparation, "captures_of", lambda *_: [stopped])
+    with pytest.raises(PageRefused, match="it sends mail"):
+        load_preparation._captured(make_plan(requested()), {}, RunMemory.now(None), production=True)
+
 
 def test_nothing_is_captured_of_a_page_that_is_only_requested() -> None:
     """There is no route to a database either."""
     web = Route("web", "127.0.0.1", 8000, "", "", "", url="http://127.0.0.1:8000")
-    work = WorkloadDefinition("page", "", page=Page("/"))
-    plan = make_plan(definition(workloads=(work,), layers=("http",), routes=("web",), web_routes={"web": ""}))
-    assert work.is_site
-    assert load_preparation._captured(plan, {"web": web}, RunMemory.now(None)) == plan
+    plan = make_plan(requested())
+    assert WORK.is_site
+    assert load_preparation._captured(plan, {"web": web}, RunMemory.now(None), production=False) == plan

@@ -1,6 +1,6 @@
 """What came of HTTP requests, and where their time went."""
 
-from pgperf.reports import http_requests
+from pgperf.reports import http_requests, page_lengths
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 
@@ -10,6 +10,7 @@ def part(rows: RunRows) -> Part:
     if not shown:
         return {}
     return {
+        "cautions": page_lengths.cautions(rows),
         "chart": http_requests.phases(shown),
         "tables": [http_requests.request_table(shown), http_requests.phase_table(shown)],
     }

@@ -12,7 +12,7 @@ The site's values stay in this process's memory. Everything that is shown or sto
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -80,6 +80,8 @@ class Capture:
     plans: Mapping[str, list[str]] = field(default_factory=dict)  # lines of EXPLAIN by masked text
     bound: bool = True  # do drivers bind the values like Django? If not, they send the bytes unchanged
     differences: tuple[LeftOut, ...] = ()  # the layers whose work differs from the ORM's
+    #: Those of its statements that read, with their values, by masked text; they stay in memory.
+    reads: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, without values."""
@@ -150,35 +152,54 @@ def captured(
         if not work.page:
             raise
         return Capture(work, OperationWork((), ()), str(error), stopped=str(error))
-    if found.refusal:
+    if found.stopped:
         return found
-    several = len(definition.modes) > 1
-    differences = tuple(
+    differences = () if found.refusal else _differences(definition, found, settings, skipped)
+    return replace(found, differences=differences, plans=_plans(definition, found, settings))
+
+
+def _differences(
+    definition: Definition, found: Capture, settings: CaptureSettings, skipped: Sequence[LeftOut]
+) -> tuple[LeftOut, ...]:
+    """The lower layers whose work differs from the ORM's."""
+    work, several = found.workload, len(definition.modes) > 1
+    return tuple(
         LeftOut(workload=work.name, layer=layer, mode=mode if several else "", reason=why)
         for layer, mode in _lower(definition, skipped)
         if (why := _difference_of(definition, found, layer, mode, settings))
     )
-    return replace(found, differences=differences, plans=_plans(definition, found, settings))
 
 
 def _plans(definition: Definition, found: Capture, settings: CaptureSettings) -> dict[str, list[str]]:
-    """The server's plans of an operation's statements, values masked; none if it refuses one."""
-    texts = {masked(each.literal): each.literal for each in found.workload.statements}
-    if len(found.workload.statements) < 2:
-        return {}
+    """The server's plans of those of an operation's statements that read, values masked.
+
+    One that the server refuses has none. It ends the client, so another one explains the others.
+    """
+    several = len(found.work.texts) > 1
+    waiting = dict(list(found.reads.items())[:MOST_TEXTS]) if several else {}
     plans: dict[str, list[str]] = {}
-    try:
-        with _behind_proxy(definition, found.workload, _top(found.workload), "simple", settings) as (
-            client,
-            _,
+    while count := len(waiting):
+        with (
+            suppress(ClientFailed),
+            _behind_proxy(definition, found.workload, _top(found.workload), "simple", settings) as (
+                client,
+                _,
+            ),
         ):
-            for text, literal in list(texts.items())[:MOST_TEXTS]:
-                client.send(protocol.Query(f"EXPLAIN (COSTS OFF) {literal}"))
-                lines = client.expect(protocol.Rows, _TIMEOUT_S).rows
-                plans[text] = _masked_plan(line[0] or "" for line in lines)
-    except ClientFailed:
-        return {}
+            _explain(client, waiting, plans)
+        if len(waiting) == count:
+            break  # the client does not start
     return plans
+
+
+def _explain(
+    client: client_process.ClientProcess, waiting: dict[str, str], plans: dict[str, list[str]]
+) -> None:
+    """Move statements that wait to the plans. Raises ClientFailed at one that the server refuses."""
+    for text in list(waiting):
+        client.send(protocol.Query(f"EXPLAIN (COSTS OFF) {waiting.pop(text)}"))
+        lines = client.expect(protocol.Rows, _TIMEOUT_S).rows
+        plans[text] = _masked_plan(line[0] or "" for line in lines)
 
 
 def _masked_plan(lines: Iterable[str]) -> list[str]:
@@ -198,21 +219,27 @@ def capture(definition: Definition, work: WorkloadDefinition, settings: CaptureS
     extended = next((mode for mode in definition.modes if mode != "simple"), "")
     simple, traced = _twice(definition, work, "simple", settings)
     one_capture = bool(work.page and work.page.one_capture)
-    found = partial(Capture, work=_work_of(simple[-1]), note=_note(simple) if one_capture else "")
-    stopped = _writes(work, simple) if work.page else ""
-    refusal = stopped or refusal_of(simple, one_capture)
-    if refusal:
+    note = _note(simple) if one_capture else ""
+    found = partial(Capture, work=_work_of(simple[-1]), note=note, reads=_reads(simple[-1]))
+    stopped = _writes(work, simple)
+    if refusal := stopped or refusal_of(simple, one_capture):
         return found(work, refusal=refusal, stopped=stopped, bound=False)
     if not extended:
         return _replayed(found, work, *merged(simple[-1], (), traced))
     other, _ = _twice(definition, work, extended, settings)
-    refusal = refusal_of(other, one_capture) or _counts_differ(simple[-1], other[-1])
+    stopped = _writes(work, other)
+    refusal = stopped or refusal_of(other, one_capture) or _counts_differ(simple[-1], other[-1])
     if not refusal:
         try:
             return _replayed(found, work, *merged(simple[-1], other[-1].executed, traced))
         except InvalidDefinition as error:
             refusal = str(error)
-    return found(work, refusal=refusal, bound=False)
+    return found(work, refusal=refusal, stopped=stopped, bound=False)
+
+
+def _reads(recorded: RecordedOperation) -> dict[str, str]:
+    """The statements that only read, with their values, by masked text."""
+    return {masked(each.text): each.text for each in recorded.executed if effect(each.text) == Effect.READS}
 
 
 def _replayed(
@@ -243,8 +270,10 @@ def _note(twice: Sequence[RecordedOperation]) -> str:
 
 
 def _writes(work: WorkloadDefinition, twice: Sequence[RecordedOperation]) -> str:
-    """How a page writes, though its view does not mind the server's refusal; "" if it does not."""
-    for recorded in twice:
+    """How a page writes, though its view does not mind the server's refusal; "" if it does not, and
+    for what is no page.
+    """
+    for recorded in twice if work.page else ():
         for refused in recorded.refused:
             return refused_writes.by_server(work, refused)
         for each in recorded.executed:
@@ -406,17 +435,19 @@ def _twice(
     definition: Definition, work: WorkloadDefinition, mode: str, settings: CaptureSettings
 ) -> tuple[list[RecordedOperation], list[protocol.Statement]]:
     """Two warm operations of the ORM or the view as recorded on the wire, and the arguments of the
-    cursor in the second.
+    cursor in the second. The first has the writes that were refused before, too.
     """
     with _behind_proxy(definition, work, _top(work), mode, settings) as (client, proxy):
         _warm_up(client)
+        early = tuple(proxy.refused)
         operations, traced = [], protocol.Traced([])
         for _ in range(2):
             proxy.reset()
             client.send(protocol.Trace())
             traced = client.expect(protocol.Traced, _TIMEOUT_S)
             operations.append(proxy.recorded())
-    return operations, traced.statements
+    first, second = operations
+    return [replace(first, refused=(*early, *first.refused)), second], traced.statements
 
 
 def _warm_up(client: client_process.ClientProcess) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.records import Definition, Page, WorkloadDefinition
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.statements import CaptureSettings
@@ -49,6 +49,41 @@ def test_every_layer_below_repeats_the_statements_of_a_page_with_their_plans_wit
     lines = [line for plan in found.plans.values() for line in plan]
     assert any("Scan" in line for line in lines)
     assert "arbour" not in repr(found.to_json()).lower().replace("the harbour", "")
+
+
+def test_a_statement_without_a_plan_takes_no_other_s_plan_away(site: CaptureSettings) -> None:
+    found = captured("/tests/settings/", site)
+    assert found.work.texts == ("SELECT ?", "SHOW work_mem", "SELECT count(*) FROM books_book")
+    assert list(found.plans) == [found.work.texts[0], found.work.texts[2]]
+    assert "Seq Scan on books_book" in found.plans[found.work.texts[2]][-1]
+
+
+@pytest.mark.parametrize("path", ["/tests/atomic/", "/tests/two-values/"])
+def test_the_reads_of_a_page_that_cannot_be_replayed_have_plans(site: CaptureSettings, path: str) -> None:
+    found = captured(path, site)
+    assert found.refusal
+    (plan,) = found.plans.values()
+    assert any("books_book" in line for line in plan)
+    assert "4711" not in repr(found)
+
+
+def test_a_client_that_does_not_start_explains_nothing(
+    site: CaptureSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts: list[str] = []
+
+    def failing(*_: Any) -> Any:
+        starts.append("client")
+        raise ClientFailed("no client starts")
+
+    monkeypatch.setattr(module, "_behind_proxy", failing)
+    found = module.Capture(
+        WorkloadDefinition("page", "", page=Page("/")),
+        module.OperationWork(("a", "b"), (1, 1)),
+        reads={"a": "A"},
+    )
+    assert module._plans(Definition("test", (found.workload,), LAYERS, ("tcp",)), found, site) == {}
+    assert len(starts) == 1
 
 
 def test_a_value_of_several_lines_is_masked_as_a_whole() -> None:
@@ -114,6 +149,7 @@ def refused_in_one_sentence_with_the_remedy(said: str) -> None:
             'the server refused its UPDATE of "books_book": pgperf requests pages in read-only',
         ),
         ("/tests/writing-quietly/", 'the server refused its UPDATE of "books_book"'),
+        ("/tests/writing-first/", 'the server refused its UPDATE of "books_book"'),
         (
             "/tests/writing-by-function/",
             r"its SELECT \(cannot execute nextval\(\) in a read-only transaction\)",

@@ -7,6 +7,7 @@ from pgperf.models import Run
 from pgperf.reports import (
     comparisons,
     ladders,
+    load_hosts,
     login_conditions,
     open_loops,
     rate_searches,
@@ -64,7 +65,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield open_loops.note() if open_loops.with_rate(rows.variants) else ""
     yield step_latency.beside_steps(rows)
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
-    yield "\n".join(login_conditions.notes(rows))
+    yield "\n".join([*load_hosts.lost(rows), *login_conditions.notes(rows)])
     yield throughput.throughput_table(rows.off_ladders)
     yield verdicts.verdict_table(rows.variants)
     yield "\n".join(verdicts.failed_checks(rows.variants))

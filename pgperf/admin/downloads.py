@@ -24,6 +24,7 @@ TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
     "scaling.csv": (csv_results.scaling_csv, csv_results.CSV_TYPE),
     "rate-searches.csv": (csv_results.rate_searches_csv, csv_results.CSV_TYPE),
     "rate-steps.csv": (csv_results.rate_steps_csv, csv_results.CSV_TYPE),
+    "load-hosts.csv": (csv_results.load_hosts_csv, csv_results.CSV_TYPE),
     "means.csv": (csv_results.means_csv, csv_results.CSV_TYPE),
     "steps.csv": (csv_results.steps_csv, csv_results.CSV_TYPE),
     "timeline.csv": (csv_results.timeline_csv, csv_results.CSV_TYPE),

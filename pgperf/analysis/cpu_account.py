@@ -151,6 +151,7 @@ class CpuAccount:
     server_unknown: str = ""  # why the server's part of clients that reconnect is unknown; "": it is known
     clock_read_ns: float | None = None  # the cost of a clock read where that is slow
     load_hosts: tuple[LoadHostUse, ...] = ()  # each of those that made the load
+    load_host_blocks: Mapping[str, int] = field(default_factory=dict)  # blocks by how many they were
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -178,6 +179,7 @@ class CpuAccount:
             server_unknown=stored.get("server_unknown") or "",
             clock_read_ns=stored.get("clock_read_ns"),
             load_hosts=tuple(LoadHostUse.from_json(each) for each in stored.get("load_hosts") or ()),
+            load_host_blocks=stored.get("load_host_blocks") or {},
         )
 
     def to_json(self) -> dict[str, Any]:

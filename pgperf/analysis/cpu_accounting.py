@@ -13,7 +13,7 @@ from typing import Any
 
 from pgperf.analysis.cpu_account import ROLES as BY_ROLE
 from pgperf.analysis.cpu_account import CpuAccount, CpuShares, RoleCpus, ServerHost
-from pgperf.analysis.load_hosts import load_hosts
+from pgperf.analysis.load_hosts import blocks_by_number, load_hosts
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
 #: Role in the account -> field of a slice.
@@ -172,6 +172,9 @@ def cpu_account(blocks: Sequence[VariantBlock], measured: Sequence[VariantBlock]
         server_unknown=next((each.server_unknown for each in counted if each.server_unknown), ""),
         clock_read_ns=max((each.clock_read_ns for each in counted if each.clock_read_ns), default=None),
         load_hosts=load_hosts(each.load_hosts for each in counted),
+        load_host_blocks=blocks_by_number(
+            (block.block, len(block.cpu_account.get("load_hosts") or ())) for block in blocks
+        ),
     )
 
 

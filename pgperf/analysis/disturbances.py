@@ -57,7 +57,8 @@ def disturbances(
     load_hosts: Sequence[LoadHostUse] = (),
 ) -> tuple[Disturbance, ...]:
     """Those of all hosts, the largest first; none where the response time is not known. Of several
-    load hosts, the hypervisor of each.
+    load hosts, the hypervisor of each. `top` is of the owner's host, so it names no program of load
+    hosts.
 
     `throttled`: how long CPU quotas kept each role from working while an operation waited, µs.
     `clock_read_ns`: the cost of a clock read where that is slow.
@@ -65,7 +66,8 @@ def disturbances(
     if not time.response:
         return ()
     queued = {role: _queued(role, time, throttled) for role in ROLES}
-    found = [each for host in hosts for each in _of_host(host, time.response, queued, waits, top)]
+    seen = None if load_hosts else top
+    found = [each for host in hosts for each in _of_host(host, time.response, queued, waits, seen)]
     if len(load_hosts) > 1:
         found = [each for each in found if (each.source, each.where) != (Source.STEAL, "host")]
         found += _stolen(load_hosts, time.response)
@@ -138,7 +140,7 @@ def _most_wait(host: HostRoles, response: float | None, queued: float) -> float:
 
 
 def _programs(host: HostRoles, top: Top | None) -> tuple[str, ...]:
-    """The busiest other programs of the diagnostic slice on the load host."""
+    """The busiest other programs of the diagnostic slice on the clients' host."""
     if top is None or host.title != "host":
         return ()
     others = [each for each in top.processes if each.role == "other" and each.name]

@@ -3,6 +3,7 @@
 None is not known, never 0.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -44,6 +45,17 @@ def load_hosts(blocks: Iterable[Sequence[Mapping[str, Any]] | None]) -> tuple[Lo
         for host in block or ():
             by_name.setdefault(str(host["name"]), []).append(host)
     return tuple(_use(name, own) for name, own in by_name.items())
+
+
+def blocks_by_number(parts: Iterable[tuple[int, int]]) -> dict[str, int]:
+    """How many blocks had each number of load hosts. `parts`: a block, and how many hosts took part in
+    it; a block of several cohorts counts once, with the fewest.
+    """
+    fewest: dict[int, int] = {}
+    for block, hosts in parts:
+        if hosts:
+            fewest[block] = min(hosts, fewest.get(block, hosts))
+    return {str(hosts): blocks for hosts, blocks in sorted(Counter(fewest.values()).items())}
 
 
 def busiest(hosts: Iterable[LoadHostUse], resource: str) -> LoadHostUse | None:

@@ -16,6 +16,7 @@ from pgperf.models import Run
 from pgperf.reports import openmetrics
 from pgperf.reports.csv_results import (
     comparisons_csv,
+    load_hosts_csv,
     means_csv,
     rate_searches_csv,
     rate_steps_csv,
@@ -39,6 +40,7 @@ TABLES: dict[str, Callable[[Run], str]] = {
     "scaling": scaling_csv,
     "rate-searches": rate_searches_csv,
     "rate-steps": rate_steps_csv,
+    "load-hosts": load_hosts_csv,
     "means": means_csv,
     "steps": steps_csv,
     "timeline": timeline_csv,

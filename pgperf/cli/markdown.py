@@ -10,6 +10,7 @@ from pgperf.reports import (
     cpu_accounting,
     environment,
     ladders,
+    load_hosts,
     login_conditions,
     open_loops,
     published,
@@ -59,7 +60,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)
     yield from comparisons.comparison_tables(rows.comparisons)
-    yield "\n\n".join(map(escaped, login_conditions.notes(rows)))
+    yield "\n\n".join(map(escaped, [*load_hosts.lost(rows), *login_conditions.notes(rows)]))
     yield "\n\n".join(map(escaped, layer_notes(rows.variants)))
     yield comparisons.control_table(rows.comparisons)
     yield _environment(rows.run)

@@ -8,6 +8,7 @@ from pgperf.reports import (
     comparisons,
     connections,
     ladders,
+    load_hosts,
     login_conditions,
     open_loops,
     published,
@@ -69,9 +70,10 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield connections.note(connections.reconnecting(rows.variants))
     yield published.source(rows)
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
-    yield "\n".join(login_conditions.notes(rows))
+    yield "\n".join([*load_hosts.lost(rows), *login_conditions.notes(rows)])
     yield throughput.throughput_table(rows.off_ladders)
     yield "\n".join(layer_notes(rows.variants))
+    yield load_hosts.use_table(rows.originals)
     yield verdicts.verdict_table(rows.variants)
     yield "\n".join(verdicts.failed_checks(rows.variants))
     yield comparisons.control_table(rows.comparisons)

@@ -24,6 +24,7 @@ from pgperf.reports import (
     comparisons,
     earlier_run,
     ladders,
+    load_hosts,
     number_format,
     open_loops,
     page_lengths,
@@ -358,7 +359,9 @@ def _certainty(rows: RunRows) -> Point:
     """The grade of the least certain variant that the answer is about, and what else limits it."""
     shown = measured(rows.variants) if rows.is_suite else judged(rows)
     worst = _worst(shown)
-    lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
+    lost = (Note(text, CAUTION) for text in load_hosts.lost(rows))
+    said = map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown)))))
+    lines = (*lost, *said)
     anchor = "verdicts" if worst[0] else ""
     if failed := verdicts.failed_checks(rows.variants):
         lines = (*map(Note, _first(failed)), Note(_graded(worst[1])), *lines)

@@ -8,6 +8,7 @@ from pgperf.models import Run
 from pgperf.reports import csv_files
 from pgperf.reports.comparisons import all_comparisons
 from pgperf.reports.file_tables import moment_table, process_table, variant_table
+from pgperf.reports.load_hosts import all_uses
 from pgperf.reports.rate_searches import search_table, step_table
 from pgperf.reports.scaling import all_points
 from pgperf.reports.staircases import all_steps
@@ -52,6 +53,11 @@ def rate_searches_csv(*runs: Run) -> str:
 def rate_steps_csv(*runs: Run) -> str:
     """One row per slice of a search: the rate that it tried, and what became of it."""
     return csv_files.csv(runs, step_table, csv_files.short_lead)
+
+
+def load_hosts_csv(*runs: Run) -> str:
+    """One row per load host of each variant: the shares of its CPUs and its network that were used."""
+    return csv_files.csv(runs, all_uses, csv_files.short_lead)
 
 
 def timeline_csv(*runs: Run) -> str:

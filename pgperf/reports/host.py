@@ -94,7 +94,7 @@ def timeline_table(line: Timeline) -> Table:
 
 def host_table(variants: Sequence[VariantResult]) -> Table:
     """The host's line of top for each variant: % of the time of all CPUs, and the load averages."""
-    rows = [cells for row, top in _with_top(variants) for cells in _host_lines(variant_title(row), top)]
+    rows = [cells for row, top in _with_top(variants) for cells in _host_lines(row, top)]
     loads = (_("load, 1 min"), _("load, 5 min"), _("load, 15 min"))
     columns = (
         text_column(_("Variant")),
@@ -104,11 +104,20 @@ def host_table(variants: Sequence[VariantResult]) -> Table:
     return Table(_("The host, as top shows it"), columns, rows, "top")
 
 
-def _host_lines(title: str, top: Top) -> Iterator[tuple[Cell, ...]]:
-    """The load host's, and the server's where that is another host and its agent sampled it."""
-    yield _host_cells(title, top.host)
+def _host_lines(row: VariantResult, top: Top) -> Iterator[tuple[Cell, ...]]:
+    """The owner's, and the server's where that is another host and its agent sampled it."""
+    title = variant_title(row)
+    yield _host_cells(_top_title(row), top.host)
     if top.server_host:
         yield _host_cells(_("%s, the server's host") % title, top.server_host)
+
+
+def _top_title(row: VariantResult) -> str:
+    """The variant whose slice `top` shows. It looks at the owner's host, also where the clients are on
+    load hosts.
+    """
+    title = variant_title(row)
+    return _("%s, the owner's host") % title if row.hosts else title
 
 
 def _host_cells(title: str, line: HostLine) -> tuple[Cell, ...]:

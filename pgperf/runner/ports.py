@@ -20,6 +20,8 @@ from pgperf.runner import run_time
 from pgperf.runner.authentication import LoginConditions
 
 _TIME_WAIT_S, _REUSE_S = 60.0, 1.0
+#: How many clients of each variant are on a machine.
+Clients = Mapping[Variant, int]
 #: Values of net.ipv4.tcp_tw_reuse.
 _EVERYWHERE, _ON_LOOPBACK = 1, 2
 #: CPU time of a client for a login by SCRAM with 4,096 iterations.
@@ -72,17 +74,22 @@ class PortNeed:
 
 
 def needs(
-    plan: Plan, routes: Mapping[str, Route], logins: Mapping[str, LoginConditions], local: LocalPorts
+    plan: Plan,
+    routes: Mapping[str, Route],
+    logins: Mapping[str, LoginConditions],
+    local: LocalPorts,
+    here: Clients | None = None,
 ) -> list[PortNeed]:
     """The need for each TCP address to which clients reconnect. The ports of two addresses do not
-    add up.
+    add up. `here`: the clients of this machine; those of the run's own worker by default.
     """
     addresses: dict[tuple[str, int], list[Variant]] = {}
-    for variant in plan.variants:
+    own = _own(plan) if here is None else here
+    for variant in own:
         route = routes[variant.route]
-        if variant.reconnects and not variant.hosts and not route.host.startswith("/"):
+        if uses_ports(variant, route):
             addresses.setdefault((route.host, route.port), []).append(variant)
-    prediction = _Prediction(plan, routes, logins)
+    prediction = _Prediction(plan, routes, logins, own)
     held = {address: local.hold_s(address[0]) for address in addresses}
     return [
         PortNeed(f"{host}:{port}", prediction.ports(variants, held[host, port]), held[host, port])
@@ -90,17 +97,26 @@ def needs(
     ]
 
 
+def uses_ports(variant: Variant, route: Route) -> bool:
+    return variant.reconnects and not route.host.startswith("/")
+
+
+def _own(plan: Plan) -> Clients:
+    return {variant: variant.clients for variant in plan.variants if not variant.hosts}
+
+
 def check(
     plan: Plan,
     routes: Mapping[str, Route],
     logins: Mapping[str, LoginConditions],
     local: LocalPorts | None,
+    here: Clients | None = None,
 ) -> dict[str, Any]:
     """The facts for the run's environment; empty if no client reconnects over TCP.
 
     Raises PreflightRefused with the numbers and the remedies if the ports would not last.
     """
-    found = needs(plan, routes, logins, local) if local else []
+    found = needs(plan, routes, logins, local, here) if local else []
     if not found or not local:
         return {}
     worst = max(found, key=lambda need: need.predicted)
@@ -126,6 +142,7 @@ class _Prediction:
     plan: Plan
     routes: Mapping[str, Route]
     logins: Mapping[str, LoginConditions]
+    here: Clients
 
     def ports(self, variants: Collection[Variant], hold_s: float) -> int:
         """The connections of these variants that keep their ports at the same time."""
@@ -147,12 +164,14 @@ class _Prediction:
         return min(most, fastest * hold_s)
 
     def _per_s(self, variant: Variant) -> float:
+        """Of the clients that are here, who have their share of what the server can start."""
         route, login = self.routes[variant.route], self.logins.get(variant.route)
         scram = login and login.scram_iterations
-        clients = variant.clients * variant.workers
+        here = self.here[variant]
+        clients = here * variant.workers
         least_s, most_per_s = (_POOLED_S, _POOLED_PER_S) if route.pooler else (_DIRECT_S, _DIRECT_PER_S)
         by_cpu = min(clients, len(os.sched_getaffinity(0))) / _SCRAM_S if scram else math.inf
-        return min(clients / least_s, most_per_s, by_cpu)
+        return min(clients / least_s, most_per_s * here / variant.clients, by_cpu)
 
 
 def _waiting(proc: Path) -> int:

@@ -8,15 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from pgperf.access import credentials, guardrails, permissions, production_pages
 from pgperf.conf import get_settings
+from pgperf.core import layers
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import CredentialError, LayerUnavailable, PreflightRefused
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Route, Variant
 from pgperf.delay.routes import longer
 from pgperf.models import Run
+from pgperf.runner import authentication, ports
+from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.capture import statements
 from pgperf.runner.memory import MIB, RunMemory, start_bytes
 from pgperf.runner.plan import make_plan
+from pgperf.runner.ports import LocalPorts
 from pgperf.runs import query_access
 from pgperf.worker.execution import captures_of, check_permission, control_route, skipped_layers
 
@@ -29,6 +33,13 @@ class Prepared:
     plan: Plan
     routes: dict[str, Route] = field(repr=False)
     memory: RunMemory
+    logins: Mapping[str, LoginConditions] = field(default_factory=dict)
+    local_ports: LocalPorts | None = None  # before the first block
+
+    def check_ports(self, parts: Mapping[Variant, HostPart]) -> None:
+        """Raises PreflightRefused if its clients would use up the ports of this host."""
+        here = {variant: len(part.indices(variant.clients)) for variant, part in parts.items()}
+        ports.check(self.plan, self.routes, self.logins, self.local_ports, here)
 
     def client_bytes(self, parts: Mapping[Variant, HostPart]) -> int:
         """What each client may take. Raises PreflightRefused if they need more to start than there
@@ -72,7 +83,8 @@ def prepared(run: Run, skipped: list[LeftOut], near: Mapping[str, Route]) -> Ite
         assert run.database
         production = run.database.production
         guarded = guardrails.apply(plan, routes, production, run.database.allow_fixtures).routes
-        yield Prepared(run, _captured(plan, guarded, memory, production), guarded, memory)
+        captured, logins = _captured(plan, guarded, memory, production), _logins(plan, guarded)
+        yield Prepared(run, captured, guarded, memory, logins, LocalPorts.read())
 
 
 def _check_permission(run: Run) -> None:
@@ -88,6 +100,13 @@ def _check_layers(plan: Plan, build_dir: str, interpreters: Mapping[str, str]) -
     for each in skipped_layers(plan.definition, build_dir, interpreters):
         if any(each.covers(variant) for variant in hosted):
             raise LayerUnavailable(f"{each.name} cannot run here: {each.reason}")
+
+
+def _logins(plan: Plan, routes: Mapping[str, Route]) -> dict[str, LoginConditions]:
+    """How the clients that reconnect from load hosts log in."""
+    hosted = [variant for variant in plan.variants if variant.hosts and layers.connects(variant.layer)]
+    names = {each.route for each in hosted if ports.uses_ports(each, routes[each.route])}
+    return {name: authentication.conditions(routes[name]) for name in sorted(names)}
 
 
 def _captured(plan: Plan, routes: Mapping[str, Route], memory: RunMemory, production: bool) -> Plan:

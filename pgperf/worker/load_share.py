@@ -177,12 +177,19 @@ class _Share:
         cohort = plan.cohorts[order["cohort"]]
         self.cpus = frozenset(order["cpus"]) if order["cpus"] else None
         parts = _parts(cohort, order["part"], order["of"])
+        self._check_ports(order)
         groups = self._block_long.enter_context(self._started(parts, order))
         warm_up(plan.definition, groups)
         self.groups = {cohort.variants.index(group.variant): group for group in groups}
         self.process_cpu = process_cpu_of(self.host, groups)
         self.last_seq = None
         return self._ready(), b""
+
+    def _check_ports(self, order: Any) -> None:
+        """In each block: a host that is lost leaves its clients to the others."""
+        prepared = self._known()
+        parts = (_parts(cohort, order["part"], order["of"]) for cohort in prepared.plan.cohorts)
+        prepared.check_ports({variant: part for own in parts for variant, part in own.items()})
 
     def _refuse_company(self) -> None:
         """Raises PreflightRefused if another run measures on this machine. A run that was claimed at

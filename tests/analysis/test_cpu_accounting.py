@@ -95,6 +95,17 @@ def test_blocks_count_with_the_cpus_that_they_had() -> None:
     assert sum(each or 0 for each in found["share"].values()) == pytest.approx(1)
 
 
+def test_blocks_are_counted_by_the_load_hosts_that_they_had() -> None:
+    of_one = {
+        "cpus": 2, "client_cpus": 2, "network_mbit": None, "elapsed_ns": MS, "client_ns": MS, "host_ns": MS,
+        "steal_ns": 0, "network_bytes": 0,
+    }  # fmt: skip
+    both, one = ({"load_hosts": [{**of_one, "name": name} for name in names]} for names in ("ab", "a"))
+    blocks = [replace(*block(census), block=at) for at, census in enumerate((both, both, one))]
+    assert cpu_account(blocks)["load_host_blocks"] == {"1": 1, "2": 2}
+    assert cpu_account(block())["load_host_blocks"] == {}
+
+
 def test_waits_switches_and_the_busiest() -> None:
     found = cpu_account(block())
     assert (found["cpus"], found["source"]) == (2, "cgroup")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, busiest, load_hosts
+from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, blocks_by_number, busiest, load_hosts
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN
 from pgperf.analysis.verdict_kinds import confirm
@@ -78,6 +78,14 @@ def test_what_the_hypervisor_took_is_told_for_each_host() -> None:
     assert "the host's CPU time" not in found["grade"]["evidence"]
 
 
+def test_programs_on_the_owner_s_host_are_not_behind_the_run_queue_of_load_hosts() -> None:
+    seen = {"processes": [{"role": "other", "name": "cc1", "pid": 41, "cpu_percent": 90.0}]}
+    crowded: dict[str, Any] = {"queue": {"client": 12.0}, "share": {"other": 0.2}}
+    for alone, programs in ((remote(**crowded), ("cc1 (pid 41)",)), (hosted({}, {}, **crowded), ())):
+        (found,) = judge_summary(VariantSummary.from_json({**alone, "top": seen})).grade.disturbances
+        assert (found.source, found.programs) == ("run_queue", programs)
+
+
 @pytest.mark.parametrize(("machine_cpus", "us"), [(None, 42.2), (8.0, 84.4)])
 def test_steal_is_of_all_cpus_of_a_host(machine_cpus: float | None, us: float) -> None:
     """Two hosts lose 5 % each, with 4 CPUs for their clients: on all of the machine, or half of it."""
@@ -104,6 +112,12 @@ def test_what_a_block_does_not_know_is_unknown() -> None:
     }  # fmt: skip
     (found,) = load_hosts([[block]])
     assert (found.clients, found.network, found.steal) == (None, None, 0.0)
+
+
+def test_blocks_are_counted_by_how_many_load_hosts_they_had() -> None:
+    """Block 2 lost one between its two cohorts; block 4 was not accounted."""
+    assert blocks_by_number([(1, 4), (1, 4), (2, 3), (2, 4), (3, 3), (4, 0)]) == {"3": 2, "4": 1}
+    assert blocks_by_number([(1, 0)]) == {}
 
 
 def test_the_busiest_host_of_a_resource() -> None:

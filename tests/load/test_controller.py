@@ -10,11 +10,12 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import BrokerUnreachable, LoadHostFailed, RunCancelled
 from pgperf.load import controller as owners
 from pgperf.load import rows
+from pgperf.load.answers import HostFacts
 from pgperf.load.controller import COME_S, LoadHostController, _Host
 from pgperf.models import Run
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import NOTHING, pack
-from pgperf.runs import broker, database_clock
+from pgperf.runs import broker, database_clock, state
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_run
 from tests.runner.builders import definition
@@ -74,6 +75,25 @@ def test_a_host_whose_clock_drifts_within_a_round_is_refused(host: _Host) -> Non
     answer(host, 500 * MS)
     with pytest.raises(LoadHostFailed, match=r"load host a: its clock .* drifted apart by 4\d\d\.\d+ ms"):
         owner.results(0)
+
+
+@pytest.mark.parametrize(
+    ("machine", "own_cpus", "expected"),
+    [
+        ("owner's", frozenset({3, 1}), [1, 3]),
+        ("owner's", None, None),
+        ("another", frozenset({3, 1}), None),
+    ],
+)
+def test_clients_are_pinned_only_beside_those_of_the_owner(
+    machine: str, own_cpus: frozenset[int] | None, expected: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(Run.Status.RUNNING, attempt=1)
+    monkeypatch.setattr(state, "load_host", lambda: "owner's")
+    owner = controller()
+    owner.own_cpus = own_cpus
+    host = _Host("a", 1, QUEUE, facts=HostFacts(machine, "", 4))
+    assert owner._cpus_on(host) == expected
 
 
 class TestTheBrokerIsAway:

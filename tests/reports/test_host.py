@@ -125,6 +125,17 @@ def test_the_server_s_host_has_its_own_line(variants: list[VariantResult]) -> No
     assert not third[0].endswith("server's host")
 
 
+def test_the_line_of_a_variant_on_load_hosts_is_that_of_the_owner_s_host(
+    variants: list[VariantResult],
+) -> None:
+    variants[0].hosts = 4
+    variants[0].top["server_host"] = {"host": {"us": 7.0}}
+    own, server, other = (cells[0] for cells in texts(host.host_table(variants))[:3])
+    assert own.endswith("4 load hosts, the owner's host")
+    assert server.endswith("4 load hosts, the server's host")
+    assert not other.endswith("host")
+
+
 def test_the_busiest_processes_come_first_and_the_rest_is_counted(variants: list[VariantResult]) -> None:
     shown = {each.title: each for each in host.process_tables(variants)}
     many = shown["libpq (C) · socket · 16 clients"]

@@ -93,6 +93,21 @@ def test_a_login_by_password_is_slower() -> None:
     assert predicted(FAR, SCRAM, clients=64) == 60 * 200 * len(os.sched_getaffinity(0))
 
 
+def test_a_load_host_needs_the_ports_of_its_part() -> None:
+    """Its clients have a quarter of what the pooler can start; the owner has none of them."""
+    made = plan(load_hosts=(4,))
+    parts = dict.fromkeys(made.variants, 5)
+    where = {"tcp": FAR}, {"tcp": TRUST}, USUAL
+    assert {variant.hosts for variant in made.variants} == {4}
+    assert ports.needs(made, *where) == []
+    (need,) = ports.needs(made, *where, parts)
+    assert need.predicted == predicted(FAR, TRUST) / 4
+    with pytest.raises(
+        PreflightRefused, match=r"connections to db\.example:5432 would keep up to 150,000 ports"
+    ):
+        ports.check(made, *where, parts)
+
+
 def test_long_slices_have_the_ports_for_themselves() -> None:
     """Within the second in which a port is kept, one variant works."""
     near = replace(FAR, host="127.0.0.1")

@@ -1,5 +1,6 @@
 """What a load host prepares for a run."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from django.db import connection
 from pgperf.core.exceptions import PageRefused
 from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
 from pgperf.models import Database, Run
+from pgperf.runner import authentication
 from pgperf.runner.capture.statements import Capture, OperationWork
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
@@ -50,3 +52,16 @@ def test_nothing_is_captured_of_a_page_that_is_only_requested() -> None:
     plan = make_plan(requested())
     assert WORK.is_site
     assert load_preparation._captured(plan, {"web": web}, RunMemory.now(None), production=False) == plan
+
+
+def test_logins_are_read_where_clients_reconnect_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quick logins need more ports. A Unix socket needs none, nor do clients of the owner here."""
+    asked: list[str] = []
+    monkeypatch.setattr(authentication, "conditions", lambda route: asked.append(route.name))
+    tcp = Route("tcp", "db.example", 5432, "app", "app", "secret")
+    routes = {"tcp": tcp, "socket": replace(tcp, name="socket", host="/run/postgresql")}
+    for modes, hosts in ((("persistent",), 2), (("per_operation",), 0), (("per_operation",), 2)):
+        fields = {"layers": ("libpq",), "routes": tuple(routes), "connection_modes": modes}
+        plan = make_plan(definition(**fields, load_hosts=(hosts,)))
+        load_preparation._logins(plan, routes)
+    assert asked == ["tcp"]

@@ -1,17 +1,25 @@
 """A load host's side of a run, without a database."""
 
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.records import Route
 from pgperf.load import rows
 from pgperf.models import Run
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu.accounting import BlockTotals
+from pgperf.runner.memory import RunMemory
+from pgperf.runner.plan import make_plan
+from pgperf.runner.ports import LocalPorts
+from pgperf.worker import load_share
 from pgperf.worker.lifeline import Lifeline
+from pgperf.worker.load_preparation import Prepared
 from pgperf.worker.load_share import _Share
+from tests.runner.builders import definition
 from tests.runner.client_groups import groups_of
 
 SECOND = 1_000_000_000
@@ -62,3 +70,29 @@ def test_it_refuses_to_make_load_beside_another_run(order: str, monkeypatch: pyt
     share = _Share(1, "load@a", Lifeline(60))
     with pytest.raises(PreflightRefused, match="run 7 measures on this machine; wait for its end"):
         getattr(share, order)({})
+
+
+def test_it_starts_no_clients_that_would_use_up_its_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its part: half of 20 clients fit, all of them do not, as when the other host was lost."""
+    started: list[int] = []
+    monkeypatch.setattr(rows, "other_run_here", lambda _row: None)
+    monkeypatch.setattr(load_share, "warm_up", lambda _definition, groups: started.append(len(groups)))
+    monkeypatch.setattr(_Share, "_started", lambda _share, parts, _order: nullcontext(()))
+    monkeypatch.setattr(load_share, "process_cpu_of", lambda _host, _groups: None)
+    share = _Share(1, "load@a", Lifeline(60), prepared=_reconnecting(ports=400_000))
+    order = {"cohort": 0, "block": 0, "cpus": None, "cold": False}
+    share._start({**order, "part": 0, "of": 2})
+    assert started == [0]
+    with pytest.raises(PreflightRefused, match=r"ports: connections to db.example:5432 .* 400,000 are free"):
+        share._start({**order, "part": 0, "of": 1})
+
+
+def _reconnecting(ports: int) -> Prepared:
+    """Of a run whose 20 clients open a connection through a pooler for each operation."""
+    asked = definition(
+        layers=("libpq",), routes=("tcp",), clients=(20,), connection_modes=("per_operation",), load_hosts=(2,),
+        blocks=10, rounds=24, slice_ms=250,
+    )  # fmt: skip
+    route = Route("tcp", "db.example", 5432, "app", "app", "secret", pooler="session")
+    local = LocalPorts(ports, 0, tw_reuse=0, timestamps=True)
+    return Prepared(Run(), make_plan(asked), {"tcp": route}, RunMemory.now(None), {}, local)

@@ -1,6 +1,6 @@
 """Throughput and CPU time of each variant."""
 
-from pgperf.reports import cpu_accounting, throughput
+from pgperf.reports import cpu_accounting, load_hosts, throughput
 from pgperf.reports.labels import layer_notes
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
@@ -17,6 +17,7 @@ def part(rows: RunRows) -> Part:
         "note": throughput.throughput_note(),
         "layer_notes": layer_notes(rows.variants),
         "cpu_account": [table for table in _account_tables(rows) if table.rows],
+        "has_load_hosts": any(row.hosts for row in rows.variants),
     }
 
 
@@ -24,5 +25,6 @@ def _account_tables(rows: RunRows) -> list[Table]:
     return [
         cpu_accounting.share_table(rows.variants),
         cpu_accounting.server_share_table(rows.variants),
+        load_hosts.use_table(rows.variants),
         cpu_accounting.queue_table(rows.variants),
     ]

@@ -35,8 +35,6 @@ from pgperf.reports.next_steps import remedy, shown_step
 from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import CAUTION, Note
 
-#: A smaller share of the time reads as none in a percentage with one decimal.
-_LEAST_SHARE = 0.0005
 #: Failed consistency checks that the answer lists.
 _MOST_CHECKS = 3
 #: Routes that a sentence names, and those that it names as the only others.
@@ -384,7 +382,7 @@ def _graded(grade: Grade) -> str:
         return _("How undisturbed the measurement was is not known.")
     if grade.share is None:
         return f"{text}."
-    if grade.share < _LEAST_SHARE:
+    if grade.share < verdicts.LEAST_SHARE:
         return _("%s: others took less than 0.1 %% of the time.") % text
     names = {"text": text, "share": number_format.percent(grade.share)}
     if grade.others != grade.share:

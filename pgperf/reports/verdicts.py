@@ -1,7 +1,7 @@
 """The bottleneck of each variant, with evidence; and the consistency checks that its figures fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -17,10 +17,12 @@ from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
-from pgperf.reports.next_steps import next_sentence
+from pgperf.reports.next_steps import ShownStep, shown_steps
 from pgperf.reports.table import CAUTION, Cell, Note, Offer, Table, text_column, words
 
 _LAYERS = list(LAYERS)
+#: A smaller share of the time reads as none in a percentage with one decimal.
+LEAST_SHARE = 0.0005
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,18 @@ class ShownVerdict:
     evidence: str
     short: str  # the evidence without the word that it begins with
     grade: str = ""  # how undisturbed the measurement was
-    grade_mark: str = ""
-    next_step: str = ""  # what to try next, with the expected saving
+    share: float | None = None  # of the time, which disturbances took at most
+    next_step: ShownStep = field(default_factory=ShownStep)  # what to try next
     test: str = ""
     notes: tuple[Note, ...] = ()  # the outcome of its test, and cautions
     disturbed_by: str = ""  # the note on disturbances that did not change it
 
 
 def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
-    """The verdicts on all variants that have one, without controls."""
-    return [found for row in measured(variants) if (found := verdict_of(row))]
+    """The verdicts on all variants that have one, without controls, each with its next step."""
+    rows = measured(variants)
+    steps = zip(rows, shown_steps(rows), strict=True)
+    return [replace(found, next_step=step) for row, step in steps if (found := verdict_of(row))]
 
 
 def verdict_of(row: VariantResult) -> ShownVerdict | None:
@@ -57,10 +61,12 @@ def verdict_of(row: VariantResult) -> ShownVerdict | None:
 
 
 def verdict_table(variants: Sequence[VariantResult]) -> Table:
-    """The bottleneck of each variant, with the evidence and what it does not tell."""
+    """The bottleneck of each variant, with the evidence, cautions, and what to try next."""
     columns = text_column(_("Variant")), text_column(_("bottleneck")), text_column(_("evidence"))
+    found = verdicts(variants)
     rows = [
-        (words(each.title), _claim(each), words(each.short, notes=each.notes)) for each in verdicts(variants)
+        (words(each.title), _claim(each), words(each.short, notes=(*each.notes, *step)))
+        for each, step in zip(found, _next_steps(found), strict=True)
     ]
     return Table(_("Bottleneck of each variant"), columns, rows, "verdicts")
 
@@ -68,25 +74,39 @@ def verdict_table(variants: Sequence[VariantResult]) -> Table:
 def _claim(verdict: ShownVerdict) -> Cell:
     text = f"{verdict.word}, {verdict.certainty}" if verdict.mark else verdict.word
     offer = Offer(verdict.label, verdict.title, verdict.test) if verdict.test else None
-    return Cell(text, (verdict.word,), verdict.mark, notes=_graded(verdict), offer=offer)
+    return Cell(text, (verdict.word,), verdict.mark, notes=(_graded(verdict),), offer=offer)
 
 
-def _graded(verdict: ShownVerdict) -> tuple[Note, ...]:
-    """The grade of a measurement that was disturbed."""
-    if verdict.grade_mark not in (GradeWord.FAIR, GradeWord.POOR):
-        return ()
-    return (Note(_("measurement %s") % verdict.grade),)
+def _graded(verdict: ShownVerdict) -> Note:
+    """How undisturbed the measurement was."""
+    if verdict.share is None:
+        return Note(_("how undisturbed the measurement was is not known"))
+    share = _("less than 0.1 %") if verdict.share < LEAST_SHARE else _at_most(verdict.share)
+    return Note(_("measurement %(grade)s: %(share)s of the time") % {"grade": verdict.grade, "share": share})
+
+
+def _at_most(share: float) -> str:
+    return _("at most %s") % number_format.percent(share)
+
+
+def _next_steps(found: Sequence[ShownVerdict]) -> Iterator[tuple[Note, ...]]:
+    """What to try next for each. Advice is said once: another verdict with the same refers to the
+    first, unless the advice is as short.
+    """
+    first: dict[str, str] = {}
+    for each in found:
+        step, title = each.next_step, first.setdefault(each.next_step.advice, each.title)
+        same = _("the same as for %s.") % title
+        repeated = title != each.title and len(same) < len(step.advice)
+        text = step.after(same if repeated else step.advice)
+        yield (Note(_("Next: %s") % text),) if text else ()
 
 
 def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
     """One for each route: that of its last layer at the most clients, which is nearest to what a
     site runs.
     """
-    return [
-        replace(_shown(row, verdict), next_step=next_sentence(row, variants))
-        for row in last_of_routes(variants)
-        if (verdict := row.record.verdict)
-    ]
+    return [found for row in last_of_routes(variants) if (found := verdict_of(row))]
 
 
 def suite_headlines(variants: Sequence[VariantResult]) -> list[str]:
@@ -209,7 +229,7 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
         said,
         said.removeprefix(f"{verdict_kinds.title(verdict.word)}: "),
         grade_title(verdict.grade.word),
-        verdict.grade.word,
+        verdict.grade.share,
         test=intervention_title(verdict.intervention) if verdict.is_open else "",
         notes=tuple(_notes(verdict)),
         disturbed_by=_disturbed_by(verdict),

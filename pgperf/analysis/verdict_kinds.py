@@ -326,8 +326,18 @@ def titles(verdict: Verdict) -> tuple[str, ...]:
 def named(verdict: Verdict) -> tuple[str, ...]:
     """The verdict's word; two where another part may be as long."""
     also = verdict.lead.runner_up if verdict.lead and verdict.lead.is_open else ""
-    second = next((kind.word for kind in VERDICTS if also and kind.part == also), None)
-    return (verdict.word, second) if second else (verdict.word,)
+    second = _kind_of_part(also)
+    return (verdict.word, second.word) if second else (verdict.word,)
+
+
+def part_title(part: str) -> str:
+    """The title of the word that names a part of the time."""
+    kind = _kind_of_part(part)
+    return kind.title if kind else part.replace("_", " ")
+
+
+def _kind_of_part(part: str) -> VerdictKind | None:
+    return next((kind for kind in VERDICTS if part and kind.part == part), None)
 
 
 def evidence(verdict: Verdict) -> str:

@@ -47,6 +47,7 @@ _VARIANT: tuple[tuple[Path, Path], ...] = (
     (("diagnostics", "pooler"), result_keys.POOLER),
     (("diagnostics", "statements"), result_keys.STATEMENTS),
     (("verdict",), ("word", "certainty", "evidence", "intervention")),
+    (("verdict", "lead"), ("runner_up", "us", "low", "high", "is_open")),
     (("verdict", "grade"), ("word", "share", "evidence")),
     ((), ("next_step",)),
     (("verdict", "checks", "capacity"), ("withheld", "why")),

@@ -21,6 +21,9 @@ from pgperf.reports.next_steps import ShownStep, shown_steps
 from pgperf.reports.table import CAUTION, Cell, Note, Offer, Table, text_column, words
 
 _LAYERS = list(LAYERS)
+#: The words that a verdict names.
+Words = tuple[str, ...]
+_DISTURBED: Words = (verdict_kinds.DISTURBED,)
 #: A smaller share of the time reads as none in a percentage with one decimal.
 LEAST_SHARE = 0.0005
 
@@ -140,22 +143,24 @@ def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
     """The bottlenecks of a variant in all workloads, the most frequent one first; last, where none is
     known.
     """
-    by_word: dict[str, list[str]] = {}
+    found: dict[Words, list[str]] = {}
     for row in measured(variants):
-        if not last.differs_in(row.identity) - {"workload"} and (found := row.record.verdict):
-            by_word.setdefault(found.word, []).append(row.workload)
-    count = sum(map(len, by_word.values()))
-    by_number = sorted(by_word.items(), key=lambda each: (each[0] == verdict_kinds.DISTURBED, -len(each[1])))
+        if not last.differs_in(row.identity) - {"workload"} and (verdict := row.record.verdict):
+            found.setdefault(tuple(sorted(verdict_kinds.named(verdict))), []).append(row.workload)
+    count = sum(map(len, found.values()))
+    by_number = sorted(found.items(), key=lambda each: (each[0] == _DISTURBED, -len(each[1])))
     return _("%(variant)s: %(verdicts)s.") % {
         "variant": variant_title(replace(last, named=False)),
-        "verdicts": "; ".join(_in_workloads(word, names, count) for word, names in by_number),
+        "verdicts": "; ".join(_in_workloads(each, names, count) for each, names in by_number),
     }
 
 
-def _in_workloads(word: str, names: Sequence[str], count: int) -> str:
-    """A bottleneck with the workloads that have it, of `count`."""
-    disturbed = word == verdict_kinds.DISTURBED
-    title = _("not known (other work disturbed it)") if disturbed else word_title(word)
+def _in_workloads(words: Words, names: Sequence[str], count: int) -> str:
+    """A bottleneck, or two of which either may be the larger one, with the workloads that have it, of
+    `count`.
+    """
+    named = _(" or ").join(map(word_title, words))
+    title = _("not known (other work disturbed it)") if words == _DISTURBED else named
     parts = {"verdict": title, "number": len(names), "count": count, "names": ", ".join(names)}
     if len(names) == count:
         text = ngettext("%(verdict)s in %(count)d workload", "%(verdict)s in all %(count)d workloads", count)
@@ -185,7 +190,7 @@ def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
         "certainty": verdict.certainty,
         "evidence": verdict_kinds.evidence(verdict),
         "grade": asdict(verdict.grade) | {"evidence": verdict_kinds.grade_sentence(verdict.grade)},
-        "lead": asdict(verdict.lead) | {"is_open": verdict.lead.is_open} if verdict.lead else None,
+        "lead": _lead_json(verdict.lead),
         "finding": asdict(verdict.finding),
         "numbers": asdict(verdict.numbers),
         "checks": _checks_json(verdict),
@@ -193,6 +198,13 @@ def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
         "intervention": verdict.intervention,
         "confirmation": _confirmation_json(verdict),
     }
+
+
+def _lead_json(lead: Lead | None) -> dict[str, Any] | None:
+    """Without an interval, whether it is open is not known."""
+    if lead is None:
+        return None
+    return asdict(lead) | {"is_open": lead.is_open if lead.has_interval else None}
 
 
 def word_title(word: str) -> str:
@@ -245,8 +257,8 @@ def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
 def _notes(verdict: Verdict) -> Iterator[Note]:
     if found := verdict.confirmation:
         yield Note(_outcome(verdict, found), run=found.run)
-    if verdict.lead and verdict.lead.is_open:
-        yield Note(_lead(verdict.lead))
+    if verdict.lead and (lead := _lead(verdict.lead)):
+        yield Note(lead)
     if by := _disturbed_by(verdict):
         yield Note(by)
     if why := verdict.capacity.why:
@@ -254,7 +266,20 @@ def _notes(verdict: Verdict) -> Iterator[Note]:
 
 
 def _lead(lead: Lead) -> str:
-    """Why two parts of the time are named."""
+    """Why two parts of the time are named, or how sure the longest one leads is not known; "" where it
+    leads for sure.
+    """
+    if not lead.has_interval:
+        text = _(
+            "the next part is %(next)s, %(us)s %(unit)s less; too few blocks were measured to tell how sure"
+            " that is"
+        )
+        return text % {
+            "next": _(verdict_kinds.part_title(lead.runner_up)),
+            **number_format.in_one_unit(us=lead.us),
+        }
+    if not lead.is_open:
+        return ""
     text = _("the difference of the two is %(us)s %(unit)s, between %(low)s and %(high)s")
     return text % number_format.in_one_unit(us=lead.us, low=lead.low, high=lead.high)
 

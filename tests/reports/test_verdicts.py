@@ -193,6 +193,35 @@ def test_two_bottlenecks_are_named_with_their_difference(variants: list[VariantR
     assert str(found.notes[0]) == "the difference of the two is 2.00 µs, between −3.00 and 6.00"
 
 
+def test_the_lead_of_a_single_block_has_a_caution(variants: list[VariantResult]) -> None:
+    for row in variants:
+        row.verdict = Verdict("client_cpu", "likely", lead=Lead("client", "server", 2.0)).to_json()
+    found = verdicts.headlines(variants)[0]
+    assert (found.word, *map(str, found.notes)) == (
+        "client CPU",
+        "the next part is server CPU, 2.00 µs less; too few blocks were measured to tell how sure that is",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lead", "shown", "is_open"),
+    [
+        (Lead("client", "server", 2.0, -3.0, 6.0), ["server", "2.0", "-3.0", "6.0", "True"], True),
+        (Lead("client", "server", 9.0, 3.0, 16.0), ["server", "9.0", "3.0", "16.0", "False"], False),
+        (Lead("client", "server", 2.0), ["server", "2.0", "", "", ""], None),
+    ],
+)
+def test_files_have_the_lead_and_whether_it_is_open(
+    variants: list[VariantResult], lead: Lead, shown: list[str], is_open: bool | None
+) -> None:
+    variants[0].verdict = Verdict("client_cpu", "likely", lead=lead).to_json()
+    variants[0].save()
+    run = variants[0].run
+    row = next(csv.DictReader(io.StringIO(variants_csv(run))))
+    assert [row[f"verdict_lead_{key}"] for key in ("runner_up", "us", "low", "high", "is_open")] == shown
+    assert run_json(run)["variants"][0]["verdict"]["lead"]["is_open"] is is_open
+
+
 def _last_lines(variants: list[VariantResult], layer: str) -> list[str]:
     """What the evidence of these verdicts ends in."""
     rows = zip(verdicts.verdicts(variants), verdicts.verdict_table(variants).rows, strict=True)

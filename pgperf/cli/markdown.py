@@ -12,6 +12,7 @@ from pgperf.reports import (
     login_conditions,
     open_loops,
     rate_searches,
+    run_ending,
     scaling,
     staircases,
     step_latency,
@@ -65,6 +66,7 @@ def _headline(rows: RunRows) -> str:
     lines = [
         f"### {escaped(result.title(run))}",
         result.partial(run),
+        escaped(run_ending.sentence(run)),
         escaped(named(run.error)),
         f"{when}; definition `{run.definition_hash[:_HASH_CHARACTERS]}`",
         *map(escaped, result.skipped(rows)),

@@ -3,6 +3,7 @@
 from pgperf.reports import connections, published
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
+from pgperf.reports.throughput import latency_note
 
 
 def part(rows: RunRows) -> Part:
@@ -17,4 +18,5 @@ def part(rows: RunRows) -> Part:
         "throughput": connections.throughput(closed, rows.published) if closed else None,
         "throughput_table": connections.throughput_table(closed, rows.published),
         "source": published.source(rows),
+        "note": latency_note(),
     }

@@ -140,10 +140,13 @@ def _most_wait(host: HostRoles, response: float | None, queued: float) -> float:
 
 
 def _programs(host: HostRoles, top: Top | None) -> tuple[str, ...]:
-    """The busiest other programs of the diagnostic slice on the clients' host."""
+    """The busiest other programs of the diagnostic slice on the clients' host, and of the disturbed
+    one that it replaced.
+    """
     if top is None or host.title != "host":
         return ()
-    others = [each for each in top.processes if each.role == "other" and each.name]
+    seen = (*top.processes, *top.disturbed_by)
+    others = [each for each in seen if each.role == "other" and each.name]
     busy = [each for each in others if (each.cpu_percent or 0.0) >= _LEAST_PERCENT]
     busiest = sorted(busy, key=lambda each: -(each.cpu_percent or 0.0))
     return tuple(dict.fromkeys(map(_title, busiest)))[:_MOST_PROGRAMS]

@@ -9,10 +9,11 @@ distance costs comes last: it saves nothing.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
-from pgperf.analysis.verdict import Basis, Verdict
+from pgperf.analysis.verdict import WITHDRAWN, Basis, Verdict
 from pgperf.core.delayed_routes import apart
 from pgperf.core.layers import LAYERS, Rung
 from pgperf.core.records import RECONNECTING
@@ -203,7 +204,12 @@ def _is_alternative(other: VariantSummary, own: VariantSummary) -> bool:
 
 def _is_beside(other: VariantSummary, own: VariantSummary) -> bool:
     """Is it another variant that may differ in choices only?"""
-    return not other.control and all(getattr(own, name) == getattr(other, name) for name in _FIXED)
+    return not other.control and setting(own) == setting(other)
+
+
+def setting(variant: VariantSummary) -> tuple[Any, ...]:
+    """What is the same of all variants that may differ in choices only."""
+    return tuple(getattr(variant, name) for name in _FIXED)
 
 
 def _may_stand_in(other: str, own: str) -> bool:
@@ -250,6 +256,8 @@ def _by_verdict(own: VariantSummary, verdict: Verdict, others: Iterable[VariantS
         return NextStep(Advice.GRANT if verdict.finding.grant else Advice.FIGURES, own.us_per_op)
     if verdict.word != _DISTURBED and (connecting := _connecting_us(own)):
         return NextStep(Advice.KEEP_CONNECTIONS, own.us_per_op, connecting)
+    if verdict.certainty == WITHDRAWN:
+        return None
     used_up = verdict.finding.basis == Basis.SATURATED
     advice = _USED_UP.get(verdict.word) if used_up else _BY_WORD.get(verdict.word)
     if advice is None:

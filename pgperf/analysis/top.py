@@ -54,12 +54,15 @@ class Process:
 
 @dataclass(frozen=True)
 class Top:
-    """The lines of the load host and of the server's, where that is another one, and processes."""
+    """The lines of the load host and of the server's, where that is another one, and processes.
+    `disturbed_by`: the other processes of a disturbed slice that this one replaced.
+    """
 
     seconds: float | None
     host: HostLine
     processes: tuple[Process, ...]
     server_host: HostLine | None = None
+    disturbed_by: tuple[Process, ...] = ()
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -72,6 +75,7 @@ class Top:
             host=HostLine.from_json(stored.get("host")),
             processes=tuple(map(Process.from_json, stored.get("processes") or ())),
             server_host=HostLine.from_json(server.get("host")) if server else None,
+            disturbed_by=tuple(map(Process.from_json, stored.get("disturbed_by") or ())),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -80,7 +84,9 @@ class Top:
             "host": asdict(self.host),
             "processes": [asdict(each) for each in self.processes],
         }
-        return own | ({"server_host": {"host": asdict(self.server_host)}} if self.server_host else {})
+        server = {"server_host": {"host": asdict(self.server_host)}} if self.server_host else {}
+        others = {"disturbed_by": [asdict(each) for each in self.disturbed_by]} if self.disturbed_by else {}
+        return own | server | others
 
 
 def top(blocks: Iterable[VariantBlock]) -> Top | None:

@@ -122,8 +122,14 @@ class Lead:
     high: float | None = None
 
     @property
+    def has_interval(self) -> bool:
+        return self.low is not None
+
+    @property
     def is_open(self) -> bool:
-        """Whether the other part may be the longer one."""
+        """Whether the other part may be the longer one, by the interval. Without one the longest part
+        stays the word, because it was the longest in all that was measured.
+        """
         return self.low is not None and self.low <= 0
 
 

@@ -320,9 +320,24 @@ def _test(kind: VerdictKind, variant: VariantSummary, finding: Finding) -> str:
 
 def titles(verdict: Verdict) -> tuple[str, ...]:
     """The title of the verdict's word; two where another part may be as long."""
+    return tuple(map(title, named(verdict)))
+
+
+def named(verdict: Verdict) -> tuple[str, ...]:
+    """The verdict's word; two where another part may be as long."""
     also = verdict.lead.runner_up if verdict.lead and verdict.lead.is_open else ""
-    second = next((kind.title for kind in VERDICTS if also and kind.part == also), None)
-    return (title(verdict.word), second) if second else (title(verdict.word),)
+    second = _kind_of_part(also)
+    return (verdict.word, second.word) if second else (verdict.word,)
+
+
+def part_title(part: str) -> str:
+    """The title of the word that names a part of the time."""
+    kind = _kind_of_part(part)
+    return kind.title if kind else part.replace("_", " ")
+
+
+def _kind_of_part(part: str) -> VerdictKind | None:
+    return next((kind for kind in VERDICTS if part and kind.part == part), None)
 
 
 def evidence(verdict: Verdict) -> str:
@@ -341,7 +356,8 @@ def confirm(
     if again and again.word in (DISTURBED, UNKNOWN):
         return Confirmation(intervention, UNDECIDED, again)
     if again and again.word != verdict.word:
-        return Confirmation(intervention, WITHDRAWN, again)
+        is_refuted = set(named(verdict)).isdisjoint(named(again))
+        return Confirmation(intervention, WITHDRAWN if is_refuted else UNDECIDED, again)
     if not (again and kind and changed and own.us_per_op and changed.us_per_op):
         return Confirmation(intervention, UNDECIDED)
     test = INTERVENTIONS[intervention]

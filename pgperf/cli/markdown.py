@@ -15,6 +15,7 @@ from pgperf.reports import (
     open_loops,
     published,
     rate_searches,
+    run_ending,
     scaling,
     staircases,
     step_latency,
@@ -73,6 +74,7 @@ def _headline(rows: RunRows) -> str:
     lines = [
         f"### {escaped(result.title(run))}",
         result.partial(run),
+        escaped(run_ending.sentence(run)),
         escaped(named(run.error)),
         f"{when}; definition `{run.definition_hash[:_HASH_CHARACTERS]}`",
         *map(escaped, result.skipped(rows)),

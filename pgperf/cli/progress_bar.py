@@ -12,6 +12,7 @@ class Bar:
         self._stream = stream
         self._live = stream.isatty()
         self._last = ""
+        self._logged: int | None = None
         self._silent = False
 
     def progress(self, share: float, message: str) -> None:
@@ -20,7 +21,13 @@ class Bar:
             filled = round(share * _WIDTH)
             self._draw(f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share * 100:3.0f} %  {message}")
         else:
-            self.say(f"{int(share * 10) * 10} %")
+            self._log(int(share * 10) * 10, message)
+
+    def _log(self, percent: int, message: str) -> None:
+        """Once for each percentage, however often the message changes meanwhile."""
+        if percent != self._logged:
+            self._logged = percent
+            self.say(f"{percent} %  {message}".rstrip())
 
     def say(self, message: str) -> None:
         """A line of its own, once as long as it stays the same."""

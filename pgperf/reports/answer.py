@@ -4,7 +4,7 @@ The first topic of a run's page shows it. Each point is a question with its answ
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
 from django.utils.translation import gettext as _
@@ -16,6 +16,7 @@ from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.ladder import Ladder, Step
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.run_comparison import TIME
+from pgperf.analysis.samples import ROUNDS
 from pgperf.analysis.verdict import LIKELY, WITHDRAWN, Basis, Verdict
 from pgperf.core.layers import LAYERS, Rung
 from pgperf.core.time_units import unit_of
@@ -37,8 +38,6 @@ from pgperf.reports.next_steps import remedy, shown_step
 from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import CAUTION, Note
 
-#: A smaller share of the time reads as none in a percentage with one decimal.
-_LEAST_SHARE = 0.0005
 #: Failed consistency checks that the answer lists.
 _MOST_CHECKS = 3
 #: Routes that a sentence names, and those that it names as the only others.
@@ -213,6 +212,25 @@ def _held(rows: RunRows) -> Iterator[Point]:
 
 
 def _adds(rows: RunRows) -> Iterator[Point]:
+    """With a caution where the ratios are those of a single block."""
+    found = list(_added(rows))
+    if found and _has_one_block(rows):
+        found[0] = replace(found[0], lines=(*found[0].lines, Note(_of_one_block(), CAUTION)))
+    yield from found
+
+
+def _has_one_block(rows: RunRows) -> bool:
+    return {row.sample for row in rows.comparisons} == {ROUNDS}
+
+
+def _of_one_block() -> str:
+    return _(
+        "One block was measured. Its rounds alone make the intervals, which do not tell how far another block"
+        " would differ."
+    )
+
+
+def _added(rows: RunRows) -> Iterator[Point]:
     if rows.is_suite:
         if told := suite.headlines(suite_settings(rows)):
             lines = tuple(map(Note, told[1:]))
@@ -400,7 +418,7 @@ def _graded(grade: Grade) -> str:
         return _("How undisturbed the measurement was is not known.")
     if grade.share is None:
         return f"{text}."
-    if grade.share < _LEAST_SHARE:
+    if grade.share < verdicts.LEAST_SHARE:
         return _("%s: others took less than 0.1 %% of the time.") % text
     names = {"text": text, "share": number_format.percent(grade.share)}
     if grade.others != grade.share:

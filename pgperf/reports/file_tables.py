@@ -9,6 +9,7 @@ from pgperf.analysis.scheduler_states import PARTS
 from pgperf.analysis.top import HostLine, Process, Top
 from pgperf.models import VariantResult
 from pgperf.reports import http_requests, result_keys
+from pgperf.reports.next_steps import ShownStep, shown_steps
 from pgperf.reports.run_json import variant_json
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Cell, Table, exact, file_columns
@@ -46,7 +47,9 @@ _VARIANT: tuple[tuple[Path, Path], ...] = (
     (("diagnostics", "pooler"), result_keys.POOLER),
     (("diagnostics", "statements"), result_keys.STATEMENTS),
     (("verdict",), ("word", "certainty", "evidence", "intervention")),
+    (("verdict", "lead"), ("runner_up", "us", "low", "high", "is_open")),
     (("verdict", "grade"), ("word", "share", "evidence")),
+    ((), ("next_step",)),
     (("verdict", "checks", "capacity"), ("withheld", "why")),
 )  # fmt: skip
 
@@ -55,7 +58,7 @@ def variant_table(rows: RunRows) -> Table:
     """A row for each variant, the controls too: its JSON, flattened."""
     paths = [(*path, key) for path, keys in _VARIANT for key in keys]
     columns = file_columns("_".join(path) for path in paths)
-    found = map(_figures, rows.variants)
+    found = map(_figures, rows.variants, shown_steps(rows.variants))
     return Table(_("Variants"), columns, [tuple(exact(_at(each, path)) for path in paths) for each in found])
 
 
@@ -86,9 +89,10 @@ def process_table(rows: RunRows) -> Table:
     return Table(_("Processes"), columns, processes)
 
 
-def _figures(row: VariantResult) -> dict[str, Any]:
+def _figures(row: VariantResult, step: ShownStep) -> dict[str, Any]:
     """The JSON of a variant, and what only its row in a file has."""
-    return {**variant_json(row), "slices": row.slices, "http": http_requests.file_figures(row)}
+    own = {"slices": row.slices, "http": http_requests.file_figures(row), "next_step": step.text}
+    return {**variant_json(row), **own}
 
 
 def _processes(label: str, top: Top) -> Iterator[tuple[Cell, ...]]:

@@ -1,13 +1,13 @@
 """What to try next after a verdict, as a sentence with the expected saving; what distance costs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.grade import Grade, Source
-from pgperf.analysis.next_step import Advice, Distance, NextStep, next_step
+from pgperf.analysis.next_step import Advice, Distance, NextStep, next_step, setting
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict
 from pgperf.core.records import CONNECTIONS
@@ -32,6 +32,15 @@ class ShownStep:
     distances: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """All of it; "" where there is no advice."""
+        return self.after(self.advice)
+
+    def after(self, advice: str) -> str:
+        """The rest of it, after the advice in other words."""
+        return " ".join(filter(None, (advice, self.saving, *self.distances)))
+
 
 def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
     """The advice for a variant among the rows of its run."""
@@ -42,18 +51,24 @@ def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
     )
 
 
-def next_sentence(row: VariantResult, rows: Iterable[VariantResult]) -> str:
-    """All of the advice for a variant; "" where there is none."""
-    return _text(shown_step(row, rows))
+def shown_steps(rows: Sequence[VariantResult]) -> list[ShownStep]:
+    """The advice for each of a run's variants, without the benchmarks that measure it."""
+    return [_shown(row.record, found) for row, found in zip(rows, _next_steps(rows), strict=True)]
 
 
-def next_steps_json(rows: Iterable[VariantResult]) -> list[dict[str, Any] | None]:
+def next_steps_json(rows: Sequence[VariantResult]) -> list[dict[str, Any] | None]:
     """`next_step` of the JSON of each of a run's variants; None where there is no advice."""
-    found = list(rows)
-    return [
-        _json(row.record, next_step(row.record, [other.record for other in _alternatives(row, found)]))
-        for row in found
-    ]
+    return [_json(row.record, found) for row, found in zip(rows, _next_steps(rows), strict=True)]
+
+
+def _next_steps(rows: Sequence[VariantResult]) -> Iterator[NextStep | None]:
+    """Each row is set against those beside it only: of many variants, few are."""
+    beside: dict[tuple[Any, ...], list[VariantResult]] = {}
+    for row in rows:
+        beside.setdefault(setting(row.record), []).append(row)
+    for row in rows:
+        others = _alternatives(row, beside[setting(row.record)])
+        yield next_step(row.record, [other.record for other in others])
 
 
 def _alternatives(row: VariantResult, rows: Iterable[VariantResult]) -> list[VariantResult]:
@@ -73,7 +88,7 @@ def _json(record: VariantSummary, found: NextStep | None) -> dict[str, Any] | No
         return None
     return {
         "advice": str(found.advice),
-        "text": _text(_shown(record, found)),
+        "text": _shown(record, found).text,
         "changes": dict(found.changes),
         "us": found.us,
         "of_us": found.of_us,
@@ -98,10 +113,6 @@ def _shown(record: VariantSummary, found: NextStep | None) -> ShownStep:
         return ShownStep()
     distances = tuple(map(_distance, found.distances))
     return ShownStep(_advice(found, record.verdict), _saving(found), distances, found.benchmarks)
-
-
-def _text(shown: ShownStep) -> str:
-    return " ".join(filter(None, (shown.advice, shown.saving, *shown.distances)))
 
 
 def _distance(found: Distance) -> str:

@@ -1,7 +1,7 @@
 """The bottleneck of each variant, with evidence; and the consistency checks that its figures fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -17,10 +17,15 @@ from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
-from pgperf.reports.next_steps import next_sentence
+from pgperf.reports.next_steps import ShownStep, shown_steps
 from pgperf.reports.table import CAUTION, Cell, Note, Offer, Table, text_column, words
 
 _LAYERS = list(LAYERS)
+#: The words that a verdict names.
+Words = tuple[str, ...]
+_DISTURBED: Words = (verdict_kinds.DISTURBED,)
+#: A smaller share of the time reads as none in a percentage with one decimal.
+LEAST_SHARE = 0.0005
 
 
 @dataclass(frozen=True)
@@ -38,16 +43,18 @@ class ShownVerdict:
     evidence: str
     short: str  # the evidence without the word that it begins with
     grade: str = ""  # how undisturbed the measurement was
-    grade_mark: str = ""
-    next_step: str = ""  # what to try next, with the expected saving
+    share: float | None = None  # of the time, which disturbances took at most
+    next_step: ShownStep = field(default_factory=ShownStep)  # what to try next
     test: str = ""
     notes: tuple[Note, ...] = ()  # the outcome of its test, and cautions
     disturbed_by: str = ""  # the note on disturbances that did not change it
 
 
 def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
-    """The verdicts on all variants that have one, without controls."""
-    return [found for row in measured(variants) if (found := verdict_of(row))]
+    """The verdicts on all variants that have one, without controls, each with its next step."""
+    rows = measured(variants)
+    steps = zip(rows, shown_steps(rows), strict=True)
+    return [replace(found, next_step=step) for row, step in steps if (found := verdict_of(row))]
 
 
 def verdict_of(row: VariantResult) -> ShownVerdict | None:
@@ -57,10 +64,12 @@ def verdict_of(row: VariantResult) -> ShownVerdict | None:
 
 
 def verdict_table(variants: Sequence[VariantResult]) -> Table:
-    """The bottleneck of each variant, with the evidence and what it does not tell."""
+    """The bottleneck of each variant, with the evidence, cautions, and what to try next."""
     columns = text_column(_("Variant")), text_column(_("bottleneck")), text_column(_("evidence"))
+    found = verdicts(variants)
     rows = [
-        (words(each.title), _claim(each), words(each.short, notes=each.notes)) for each in verdicts(variants)
+        (words(each.title), _claim(each), words(each.short, notes=(*each.notes, *step)))
+        for each, step in zip(found, _next_steps(found), strict=True)
     ]
     return Table(_("Bottleneck of each variant"), columns, rows, "verdicts")
 
@@ -68,25 +77,39 @@ def verdict_table(variants: Sequence[VariantResult]) -> Table:
 def _claim(verdict: ShownVerdict) -> Cell:
     text = f"{verdict.word}, {verdict.certainty}" if verdict.mark else verdict.word
     offer = Offer(verdict.label, verdict.title, verdict.test) if verdict.test else None
-    return Cell(text, (verdict.word,), verdict.mark, notes=_graded(verdict), offer=offer)
+    return Cell(text, (verdict.word,), verdict.mark, notes=(_graded(verdict),), offer=offer)
 
 
-def _graded(verdict: ShownVerdict) -> tuple[Note, ...]:
-    """The grade of a measurement that was disturbed."""
-    if verdict.grade_mark not in (GradeWord.FAIR, GradeWord.POOR):
-        return ()
-    return (Note(_("measurement %s") % verdict.grade),)
+def _graded(verdict: ShownVerdict) -> Note:
+    """How undisturbed the measurement was."""
+    if verdict.share is None:
+        return Note(_("how undisturbed the measurement was is not known"))
+    share = _("less than 0.1 %") if verdict.share < LEAST_SHARE else _at_most(verdict.share)
+    return Note(_("measurement %(grade)s: %(share)s of the time") % {"grade": verdict.grade, "share": share})
+
+
+def _at_most(share: float) -> str:
+    return _("at most %s") % number_format.percent(share)
+
+
+def _next_steps(found: Sequence[ShownVerdict]) -> Iterator[tuple[Note, ...]]:
+    """What to try next for each. Advice is said once: another verdict with the same refers to the
+    first, unless the advice is as short.
+    """
+    first: dict[str, str] = {}
+    for each in found:
+        step, title = each.next_step, first.setdefault(each.next_step.advice, each.title)
+        same = _("the same as for %s.") % title
+        repeated = title != each.title and len(same) < len(step.advice)
+        text = step.after(same if repeated else step.advice)
+        yield (Note(_("Next: %s") % text),) if text else ()
 
 
 def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
     """One for each route: that of its last layer at the most clients, which is nearest to what a
     site runs.
     """
-    return [
-        replace(_shown(row, verdict), next_step=next_sentence(row, variants))
-        for row in last_of_routes(variants)
-        if (verdict := row.record.verdict)
-    ]
+    return [found for row in last_of_routes(variants) if (found := verdict_of(row))]
 
 
 def suite_headlines(variants: Sequence[VariantResult]) -> list[str]:
@@ -120,22 +143,24 @@ def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
     """The bottlenecks of a variant in all workloads, the most frequent one first; last, where none is
     known.
     """
-    by_word: dict[str, list[str]] = {}
+    found: dict[Words, list[str]] = {}
     for row in measured(variants):
-        if not last.differs_in(row.identity) - {"workload"} and (found := row.record.verdict):
-            by_word.setdefault(found.word, []).append(row.workload)
-    count = sum(map(len, by_word.values()))
-    by_number = sorted(by_word.items(), key=lambda each: (each[0] == verdict_kinds.DISTURBED, -len(each[1])))
+        if not last.differs_in(row.identity) - {"workload"} and (verdict := row.record.verdict):
+            found.setdefault(tuple(sorted(verdict_kinds.named(verdict))), []).append(row.workload)
+    count = sum(map(len, found.values()))
+    by_number = sorted(found.items(), key=lambda each: (each[0] == _DISTURBED, -len(each[1])))
     return _("%(variant)s: %(verdicts)s.") % {
         "variant": variant_title(replace(last, named=False)),
-        "verdicts": "; ".join(_in_workloads(word, names, count) for word, names in by_number),
+        "verdicts": "; ".join(_in_workloads(each, names, count) for each, names in by_number),
     }
 
 
-def _in_workloads(word: str, names: Sequence[str], count: int) -> str:
-    """A bottleneck with the workloads that have it, of `count`."""
-    disturbed = word == verdict_kinds.DISTURBED
-    title = _("not known (other work disturbed it)") if disturbed else word_title(word)
+def _in_workloads(words: Words, names: Sequence[str], count: int) -> str:
+    """A bottleneck, or two of which either may be the larger one, with the workloads that have it, of
+    `count`.
+    """
+    named = _(" or ").join(map(word_title, words))
+    title = _("not known (other work disturbed it)") if words == _DISTURBED else named
     parts = {"verdict": title, "number": len(names), "count": count, "names": ", ".join(names)}
     if len(names) == count:
         text = ngettext("%(verdict)s in %(count)d workload", "%(verdict)s in all %(count)d workloads", count)
@@ -165,7 +190,7 @@ def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
         "certainty": verdict.certainty,
         "evidence": verdict_kinds.evidence(verdict),
         "grade": asdict(verdict.grade) | {"evidence": verdict_kinds.grade_sentence(verdict.grade)},
-        "lead": asdict(verdict.lead) | {"is_open": verdict.lead.is_open} if verdict.lead else None,
+        "lead": _lead_json(verdict.lead),
         "finding": asdict(verdict.finding),
         "numbers": asdict(verdict.numbers),
         "checks": _checks_json(verdict),
@@ -173,6 +198,13 @@ def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
         "intervention": verdict.intervention,
         "confirmation": _confirmation_json(verdict),
     }
+
+
+def _lead_json(lead: Lead | None) -> dict[str, Any] | None:
+    """Without an interval, whether it is open is not known."""
+    if lead is None:
+        return None
+    return asdict(lead) | {"is_open": lead.is_open if lead.has_interval else None}
 
 
 def word_title(word: str) -> str:
@@ -209,7 +241,7 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
         said,
         said.removeprefix(f"{verdict_kinds.title(verdict.word)}: "),
         grade_title(verdict.grade.word),
-        verdict.grade.word,
+        verdict.grade.share,
         test=intervention_title(verdict.intervention) if verdict.is_open else "",
         notes=tuple(_notes(verdict)),
         disturbed_by=_disturbed_by(verdict),
@@ -225,8 +257,8 @@ def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
 def _notes(verdict: Verdict) -> Iterator[Note]:
     if found := verdict.confirmation:
         yield Note(_outcome(verdict, found), run=found.run)
-    if verdict.lead and verdict.lead.is_open:
-        yield Note(_lead(verdict.lead))
+    if verdict.lead and (lead := _lead(verdict.lead)):
+        yield Note(lead)
     if by := _disturbed_by(verdict):
         yield Note(by)
     if why := verdict.capacity.why:
@@ -234,7 +266,20 @@ def _notes(verdict: Verdict) -> Iterator[Note]:
 
 
 def _lead(lead: Lead) -> str:
-    """Why two parts of the time are named."""
+    """Why two parts of the time are named, or how sure the longest one leads is not known; "" where it
+    leads for sure.
+    """
+    if not lead.has_interval:
+        text = _(
+            "the next part is %(next)s, %(us)s %(unit)s less; too few blocks were measured to tell how sure"
+            " that is"
+        )
+        return text % {
+            "next": _(verdict_kinds.part_title(lead.runner_up)),
+            **number_format.in_one_unit(us=lead.us),
+        }
+    if not lead.is_open:
+        return ""
     text = _("the difference of the two is %(us)s %(unit)s, between %(low)s and %(high)s")
     return text % number_format.in_one_unit(us=lead.us, low=lead.low, high=lead.high)
 

@@ -1,6 +1,7 @@
 """The diagnostic slices that end a block, and the times of single statements and of parts of pages."""
 
 import time
+from dataclasses import replace
 from functools import partial
 
 from pgperf.core.records import StatementTimes, WorkloadDefinition
@@ -48,9 +49,9 @@ def _repeat_diagnosis(
     measurements: VariantMeasurements,
 ) -> None:
     """Run the variant's diagnostic slice again, and keep the less disturbed one."""
-    again = _diagnosed(context, connections, cohort, group)
-    if again.found.taken_cpus < measurements.diagnosis.found.taken_cpus:
-        measurements.diagnosis = again
+    first, again = measurements.diagnosis.found, _diagnosed(context, connections, cohort, group)
+    if again.found.taken_cpus < first.taken_cpus:
+        measurements.diagnosis = replace(again, found=again.found.instead_of(first))
     context.repeated += 1
     context.progress.ended(cohort, run_time.DIAGNOSTIC)
     context.between_rounds(f"the disturbed diagnostic slice of {group.variant.label} is repeated")

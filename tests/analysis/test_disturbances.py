@@ -64,6 +64,17 @@ def test_the_busiest_other_programs_are_named() -> None:
     assert crowded.programs == ("ld", "cc1 (pid 41, user builder)")
 
 
+def test_programs_that_disturbed_a_slice_which_was_repeated_are_named_too() -> None:
+    quiet = {"role": "other", "name": "sshd", "cpu_percent": 6.0}
+    rival = {"role": "other", "name": "backup", "cpu_percent": 90.0}
+    stored = {"processes": [quiet], "disturbed_by": [rival, {**quiet, "cpu_percent": 7.0}]}
+    seen = Top.from_json(stored)
+    assert seen is not None
+    assert Top.from_json(seen.to_json()) == seen
+    (crowded,) = found(row(queue={"client": 12.0}, share={"other": 0.2}), seen)
+    assert crowded.programs == ("backup", "sshd")
+
+
 @pytest.mark.parametrize(
     ("own", "stolen", "others"), [(0.1, 0.2, 0.2), (0.9, 0.9, 0.9), (0.5, 0.0, 0.0), (0.0, 0.3, 0.3)]
 )

@@ -11,11 +11,13 @@ from pgperf.analysis.interventions import added_distance_ms as added
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import (
     CONFIRMED,
+    LIKELY,
     UNDECIDED,
     WITHDRAWN,
     Basis,
     Confirmation,
     Finding,
+    Lead,
     Verdict,
     VerdictNumbers,
 )
@@ -228,3 +230,22 @@ def test_what_is_not_found_again_is_withdrawn_and_what_was_disturbed_is_left_ope
     assert outcome("client_cpu", "lower_layer", ORM, None).outcome == UNDECIDED
     unseen = judged(58.0, client=None, layer="libpq")
     assert outcome("client_cpu", "lower_layer", ORM, unseen).outcome == UNDECIDED
+
+
+OPEN = Lead("client", "server", 2.0, -3.0, 6.0)  # either may be the longer one
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "expected"),
+    [
+        (Verdict("client_cpu", lead=OPEN), Verdict("server_cpu"), UNDECIDED),
+        (Verdict("server_cpu"), Verdict("client_cpu", lead=OPEN), UNDECIDED),
+        (Verdict("client_cpu", lead=OPEN), Verdict("pooler_cpu"), WITHDRAWN),
+        (Verdict("client_cpu", lead=replace(OPEN, low=1.0)), Verdict("server_cpu"), WITHDRAWN),
+    ],
+)
+def test_the_second_of_two_words_does_not_refute_them(first: Verdict, again: Verdict, expected: str) -> None:
+    found = verdict_kinds.confirm(first, "lower_layer", replace(ORM, verdict=again), LIBPQ)
+    assert (found.outcome, found.again) == (expected, again)
+    settled = verdict_kinds.confirmed(replace(first, certainty=LIKELY), found)
+    assert settled.certainty == (LIKELY if expected == UNDECIDED else WITHDRAWN)

@@ -16,6 +16,7 @@ from django.db import connection
 from pgperf.analysis.verdict import Capacity
 from pgperf.analysis.verdict_kinds import evidence
 from pgperf.cli.export import TABLES
+from pgperf.core.records import ENDING, Ending
 from pgperf.models import Run
 from pgperf.reports.cpu_accounting import spent_table
 from pgperf.reports.number_format import interval, number
@@ -79,6 +80,15 @@ def test_markdown_is_a_table_of_each_part(run: Run) -> None:
     assert "pgperf 0.1.0 · Python 3.11.2" in text
 
 
+def test_markdown_says_how_the_run_ended(run: Run) -> None:
+    assert "The ratios are known to" not in export(run.pk, "--format", "md")
+    ending = Ending(reason="precision", blocks=8, seconds=58.2, budget_s=90.0, precision=0.0161, target=0.02)
+    run.environment = {**run.environment, ENDING: ending.to_json()}
+    run.save()
+    headline, _rest = export(run.pk, "--format", "md").split("; definition ")
+    assert "\n\nThe ratios are known to ±1.6 % after 58 s.\n\n" in headline
+
+
 def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> None:
     run = add_cpu_accounts(
         make_results(make_run(), routes=("socket",), layers=("libpq", "django_orm"), clients=(1, 8))
@@ -114,7 +124,7 @@ def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
     row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
     row.verdict = stored_verdict(capacity=Capacity(True, "host", 0.93))
     row.save()
-    told = "This run does not show how much the server could do: the load host's CPUs were 93 % busy |"
+    told = "This run does not show how much the server could do: the load host's CPUs were 93 % busy. Next: "
     assert export(run.pk, "--format", "md").count(told) == 1
 
 

@@ -19,7 +19,13 @@ def test_a_log_gets_a_line_per_tenth() -> None:
     for percent in range(0, 25, 5):
         bar.progress(percent / 100, f"slice {percent}")
     bar.close()
-    assert stream.getvalue() == "0 %\n10 %\n20 %\n"
+    assert stream.getvalue() == "0 %  slice 0\n10 %  slice 10\n20 %  slice 20\n"
+
+
+def test_a_log_without_a_message_has_the_percentage() -> None:
+    stream = io.StringIO()
+    Bar(OutputWrapper(stream)).progress(1.0, "")
+    assert stream.getvalue() == "100 %\n"
 
 
 def test_a_terminal_gets_a_bar_that_goes_away() -> None:

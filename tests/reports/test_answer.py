@@ -15,6 +15,7 @@ from pgperf.reports.answer import Point
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from pgperf.reports.sections.answer import part
+from pgperf.reports.table import CAUTION
 from tests import factories, site_steps
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts, checks
@@ -203,6 +204,20 @@ def test_the_orm_is_told_of_the_fewest_clients() -> None:
     assert told(run)["What the layers add"].sentences[0].startswith("socket · 1 client: Django ORM takes")
     run = factories.make_results(factories.make_run(), clients=(1, 8))
     assert told(run)["What the ORM adds"].sentences[0].startswith("1 client: The ORM takes 125 µs")
+
+
+def test_the_ratios_of_a_single_block_have_a_caution(run: Run) -> None:
+    def cautions() -> list[str]:
+        return [note.text for note in told(run)["What the ORM adds"].lines if note.mark == CAUTION]
+
+    assert cautions() == []
+    run.comparisons.filter(position__gt=0).update(sample="rounds")
+    assert cautions() == [], "another comparison is of several blocks"
+    run.comparisons.update(sample="rounds")
+    assert cautions() == [
+        "One block was measured. Its rounds alone make the intervals, which do not tell how far another block"
+        " would differ."
+    ]
 
 
 def test_a_run_without_the_orm_compares_its_layers() -> None:

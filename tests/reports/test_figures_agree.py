@@ -6,12 +6,13 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+from django.template.loader import render_to_string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +22,11 @@ from pgperf.analysis.summary import summarise
 from pgperf.cli import text_table
 from pgperf.core.records import Variant, VariantBlock
 from pgperf.models import ComparisonResult, Run, VariantResult
-from pgperf.reports import csv_results, ladders, throughput
+from pgperf.reports import csv_results, ladders, result_keys, throughput
 from pgperf.reports.comparisons import comparison_tables
 from pgperf.reports.run_json import rows_json
 from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections import connections, requests
 from pgperf.runs import store
 from tests.analysis.synthetic import block, definition, variant
 
@@ -183,3 +185,33 @@ def test_two_runs(one: tuple[int, int, int, float], other: tuple[int, int, int, 
             assert (change.before, change.after) == pytest.approx((before, after))
         assert change.ratio.centre == pytest.approx(change.after / change.before)
         assert change.delta.centre == pytest.approx(after - before, abs=1e-6)
+
+
+SECTIONS = {
+    "connections": (connections.part, result_keys.PHASES),
+    "requests": (requests.part, ("connect", *result_keys.HTTP_PHASES)),
+}
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_bars_of_phases_add_up_and_say_why_they_are_not_the_time_per_operation(name: str) -> None:
+    make, phases = SECTIONS[name]
+    part = make(_with_phases(rows(3, 6, 4, 1.0), phases))
+    chart = part.get("phases") or part["chart"]
+    bars = [sum(each) for each in zip(*(of["values"] for of in chart["series"]), strict=True)]
+    for bar, end in zip(bars, chart["ends"], strict=True):
+        low, high = _ends(end.removesuffix(" µs"))
+        assert low <= bar <= high
+    page = render_to_string(f"pgperf/sections/{name}.html", {"part": part})
+    assert page.count(throughput.latency_note()) == 1
+
+
+def _with_phases(shown: RunRows, phases: Sequence[str]) -> RunRows:
+    """The same of operations of three phases: a few long ones raise their mean."""
+    for row in shown.variants:
+        mean = 1.2 * (row.us_per_op or 0.0)
+        row.latency_us = dict.fromkeys(result_keys.LATENCY, mean)
+        shares = zip(phases, (0.5, 0.3, 0.2), strict=True)
+        row.phases_us = {phase: dict.fromkeys(result_keys.LATENCY, share * mean) for phase, share in shares}
+        row.http = {"requests": 9, "errors": {}}
+    return shown

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pgperf.analysis.summary import summarise
+from pgperf.analysis.verdict import Lead
 from pgperf.catalog import BENCHMARKS
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
 from pgperf.models import Run
@@ -151,6 +152,20 @@ def test_one_sentence_names_the_bottleneck_of_every_workload() -> None:
     ]
     assert sentences(run, dict.fromkeys(WORKS, "client_cpu")) == [
         "asyncpg · socket: client CPU in all 3 workloads."
+    ]
+
+
+def test_two_bottlenecks_of_a_workload_are_named_in_either_order() -> None:
+    run = measured()
+    either = {"one": ("client", "server"), "many": ("server", "client")}
+    sentences(run, {"one": "client_cpu", "many": "server_cpu", "wide": "client_cpu"})
+    for row in run.variants.filter(layer="asyncpg", workload__in=either):
+        lead = Lead(*either[row.workload], 2.0, -3.0, 6.0)
+        row.verdict = factories.stored_verdict(row.verdict["word"], lead=lead)
+        row.save()
+    assert verdicts.suite_headlines(list(run.variants.all())) == [
+        "asyncpg · socket: client CPU or server CPU in 2 of 3 workloads (one, many);"
+        " client CPU in 1 of 3 workloads (wide)."
     ]
 
 

@@ -1,5 +1,9 @@
 """Verdicts in words."""
 
+import csv
+import io
+from typing import Any
+
 import pytest
 
 from pgperf.analysis import verdict_kinds
@@ -164,7 +168,21 @@ def test_a_disturbed_measurement_is_graded_beside_its_verdict(variants: list[Var
         " (at most 191 µs); the rest is smaller"
     )
     claim = verdicts.verdict_table(variants).rows[0][1]
-    assert claim.lines == ["client CPU, likely", "measurement much disturbed"]
+    assert claim.lines == ["client CPU, likely", "measurement much disturbed: at most 24.0 % of the time"]
+
+
+@pytest.mark.parametrize(
+    ("grade", "said"),
+    [
+        (Grade("good", 0.004), "measurement undisturbed: at most 0.4 % of the time"),
+        (Grade("good", 0.0), "measurement undisturbed: less than 0.1 % of the time"),
+        (Grade("fair", 0.03), "measurement slightly disturbed: at most 3.0 % of the time"),
+        (Grade(), "how undisturbed the measurement was is not known"),
+    ],
+)
+def test_every_grade_is_shown_with_its_share(variants: list[VariantResult], grade: Grade, said: str) -> None:
+    variants[0].verdict = Verdict("client_cpu", "likely", grade=grade).to_json()
+    assert verdicts.verdict_table(variants).rows[0][1].lines == ["client CPU, likely", said]
 
 
 def test_two_bottlenecks_are_named_with_their_difference(variants: list[VariantResult]) -> None:
@@ -175,7 +193,80 @@ def test_two_bottlenecks_are_named_with_their_difference(variants: list[VariantR
     assert str(found.notes[0]) == "the difference of the two is 2.00 µs, between −3.00 and 6.00"
 
 
-def test_a_headline_ends_in_what_to_try_next(variants: list[VariantResult]) -> None:
+def test_the_lead_of_a_single_block_has_a_caution(variants: list[VariantResult]) -> None:
     for row in variants:
-        row.verdict = Verdict("server_cpu", "likely").to_json()
-    assert verdicts.headlines(variants)[0].next_step.startswith("Look at the statement with EXPLAIN")
+        row.verdict = Verdict("client_cpu", "likely", lead=Lead("client", "server", 2.0)).to_json()
+    found = verdicts.headlines(variants)[0]
+    assert (found.word, *map(str, found.notes)) == (
+        "client CPU",
+        "the next part is server CPU, 2.00 µs less; too few blocks were measured to tell how sure that is",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lead", "shown", "is_open"),
+    [
+        (Lead("client", "server", 2.0, -3.0, 6.0), ["server", "2.0", "-3.0", "6.0", "True"], True),
+        (Lead("client", "server", 9.0, 3.0, 16.0), ["server", "9.0", "3.0", "16.0", "False"], False),
+        (Lead("client", "server", 2.0), ["server", "2.0", "", "", ""], None),
+    ],
+)
+def test_files_have_the_lead_and_whether_it_is_open(
+    variants: list[VariantResult], lead: Lead, shown: list[str], is_open: bool | None
+) -> None:
+    variants[0].verdict = Verdict("client_cpu", "likely", lead=lead).to_json()
+    variants[0].save()
+    run = variants[0].run
+    row = next(csv.DictReader(io.StringIO(variants_csv(run))))
+    assert [row[f"verdict_lead_{key}"] for key in ("runner_up", "us", "low", "high", "is_open")] == shown
+    assert run_json(run)["variants"][0]["verdict"]["lead"]["is_open"] is is_open
+
+
+def _last_lines(variants: list[VariantResult], layer: str) -> list[str]:
+    """What the evidence of these verdicts ends in."""
+    rows = zip(verdicts.verdicts(variants), verdicts.verdict_table(variants).rows, strict=True)
+    return [row[2].lines[-1] for found, row in rows if found.label.startswith(f"{layer} ")]
+
+
+def _judged(variants: list[VariantResult], **stored: Any) -> list[VariantResult]:
+    """The ORM over each route with one client, as fast over all of them."""
+    found = [row for row in variants if (row.layer, row.clients) == ("django_orm", 1)]
+    for row in found:
+        row.us_per_op, row.us_per_op_low, row.us_per_op_high = 211.0, 209.0, 213.0
+        row.verdict = Verdict("client_cpu", "likely", **stored).to_json()
+    return found
+
+
+def test_each_verdict_ends_in_what_to_try_next_and_long_advice_is_said_once(
+    variants: list[VariantResult],
+) -> None:
+    shown = _judged(variants)
+    shown[1].cpu_us_per_op = {**shown[1].cpu_us_per_op, "client_user": 90.0, "client_sys": 10.0}
+    first, second, third = _last_lines(shown, "django_orm")
+    assert first.startswith("Next: Do less in the client: fetch fewer rows or columns")
+    assert second == "Next: the same as for Django ORM · socket. At most 101 of 211 µs can be saved."
+    assert third.startswith("Next: the same as for Django ORM · socket. At most 1")
+
+
+def test_short_advice_is_repeated_with_its_own_saving(variants: list[VariantResult]) -> None:
+    shown = _judged(variants)
+    shown[0].us_per_op, shown[0].us_per_op_low, shown[0].us_per_op_high = 180.0, 179.0, 181.0
+    assert (
+        _last_lines(shown, "django_orm")[1:]
+        == ["Next: Take the route socket. In this run that saved 31.0 of 211 µs."] * 2
+    )
+
+
+def test_a_verdict_that_a_test_has_withdrawn_gives_no_advice(variants: list[VariantResult]) -> None:
+    (row, *_others) = _judged(variants)
+    row.verdict = Verdict("client_cpu", "withdrawn").to_json()
+    assert not any("Next:" in line for cell in verdicts.verdict_table([row]).rows[0] for line in cell.lines)
+
+
+def test_pages_the_terminal_and_files_have_the_next_step(variants: list[VariantResult]) -> None:
+    rows = read(variants[0].run)
+    said = verdicts.verdicts(rows.variants)[0].next_step.text
+    assert said
+    assert f"Next: {said}" in " ".join(report(rows).split())
+    files = csv.DictReader(io.StringIO(variants_csv(variants[0].run)))
+    assert next(iter(files))["next_step"] == said

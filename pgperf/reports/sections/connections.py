@@ -3,6 +3,7 @@
 from pgperf.reports import connections, published
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
+from pgperf.reports.throughput import latency_note
 
 
 def part(rows: RunRows) -> Part:
@@ -18,4 +19,5 @@ def part(rows: RunRows) -> Part:
         "throughput_table": connections.throughput_table(closed, rows.published),
         "source": published.source(rows),
         "note": connections.note(shown),
+        "latency_note": latency_note(),
     }

@@ -3,6 +3,7 @@
 from pgperf.reports import http_requests, page_lengths
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
+from pgperf.reports.throughput import latency_note
 
 
 def part(rows: RunRows) -> Part:
@@ -13,4 +14,5 @@ def part(rows: RunRows) -> Part:
         "cautions": page_lengths.cautions(rows),
         "chart": http_requests.phases(shown),
         "tables": [http_requests.request_table(shown), http_requests.phase_table(shown)],
+        "note": latency_note(),
     }

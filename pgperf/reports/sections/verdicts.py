@@ -6,7 +6,5 @@ from pgperf.reports.sections import Part
 
 
 def part(rows: RunRows) -> Part:
-    found = verdicts.verdicts(rows.variants)
-    if not found:
-        return {}
-    return {"table": verdicts.verdict_table(rows.variants), "failed": verdicts.failed_checks(rows.variants)}
+    table = verdicts.verdict_table(rows.variants)
+    return {"table": table, "failed": verdicts.failed_checks(rows.variants)} if table.rows else {}

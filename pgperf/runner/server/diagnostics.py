@@ -70,6 +70,13 @@ class DiagnosticResult:
     def is_disturbed(self) -> bool:
         return self.taken_cpus >= OTHER_CPUS
 
+    def instead_of(self, disturbed: Self) -> Self:
+        """This result with the programs of the one that it replaces, which may rest by now but have
+        disturbed others.
+        """
+        others = [row for row in disturbed.top["processes"] if row["role"] == top.OTHER]
+        return replace(self, top={**self.top, "disturbed_by": others})
+
 
 @dataclass
 class DiagnosticConnections:

@@ -201,6 +201,7 @@ def test_a_disturbed_slice_is_repeated_once_and_the_less_disturbed_one_counts(
 
     def disturbed(self: DiagnosticConnections, group: ClientGroup, *rest: Any) -> DiagnosticResult:
         found = replace(examine(self, group, *rest), taken_cpus=next(taken))
+        found.top["processes"] = [{"role": "other", "name": f"rival {len(results)}"}]
         results.append((group.variant.label, found))
         return found
 
@@ -210,10 +211,16 @@ def test_a_disturbed_slice_is_repeated_once_and_the_less_disturbed_one_counts(
     run(asked(ONE_ROW, "socket", diagnostic_ms=50), routes, watcher)
     shown = {block.variant.label: (block.diagnostics, block.top) for block in watcher.blocks if block.top}
     assert shown == {
-        label: (found.diagnostics, found.top) for label, found in (results[index] for index in kept)
+        label: (found.diagnostics, found.top | _replaced(label, results[:index]))
+        for index, (label, found) in ((index, results[index]) for index in kept)
     }
     assert len(results) == len(first) + len(again)
     assert sum("is repeated" in text for _, text in watcher.said) == len(again)
+
+
+def _replaced(label: str, before: list[tuple[str, DiagnosticResult]]) -> dict[str, Any]:
+    """What a variant's slice keeps of the disturbed one before it: the programs that disturbed it."""
+    return next(({"disturbed_by": found.top["processes"]} for name, found in before if name == label), {})
 
 
 def test_no_diagnostic_slice_without_a_length(routes: dict[str, Route]) -> None:

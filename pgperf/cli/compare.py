@@ -18,6 +18,7 @@ from pgperf.reports import number_format
 from pgperf.reports.compared_run import ComparedRun, exported, previous, stored
 from pgperf.reports.comparison_files import markdown, several_json
 from pgperf.reports.html_report import comparison_html
+from pgperf.reports.lacking import Lacking
 from pgperf.reports.run_comparison import RunComparison, run_comparison_json
 from pgperf.reports.several_runs import LEAST, MOST, SeveralRuns, several
 from pgperf.reports.table import Table
@@ -148,7 +149,7 @@ def _lacking(found: SeveralRuns) -> Iterator[str]:
         yield f"Undecided, because not compared: {'; '.join(found.refusals)}."
     for each in found.comparisons:
         if each.only_before:
-            yield f"Undecided, because {each.after} lacks what {each.before} measured: {', '.join(each.only_before)}."
+            yield f"Undecided, because {each.after} lacks what {each.before} measured: {_listed(each.only_before)}."
 
 
 def _limit(fail_on: float) -> str:
@@ -178,8 +179,12 @@ def _parts(found: RunComparison) -> Iterator[str | Table]:
     yield from filter(None, [found.server_settings, found.warnings])
     yield from found.tables
     yield found.note if found.of(TIME) else ""
-    for labels, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
-        yield f"Only in {run_}: {', '.join(labels)}" if labels else ""
+    for only, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
+        yield f"Only in {run_}: {_listed(only)}" if only else ""
+
+
+def _listed(only: Sequence[Lacking]) -> str:
+    return ", ".join(map(str, only))
 
 
 def _names(changes: Sequence[Change]) -> str:

@@ -127,7 +127,8 @@ def test_a_partial_run_is_named() -> None:
 
 def test_variants_of_one_run_only() -> None:
     wide, narrow = ended(), make_results(make_run(), routes=("tcp",))
-    assert f"Only in {wide}: libpq · socket" in compare(wide.pk, narrow.pk)
+    only = f"Only in {wide}: route socket (5 variants), route pgbouncer (5 variants)\n"
+    assert only in compare(wide.pk, narrow.pk)
 
 
 @pytest.mark.parametrize("limit", ["5", "x%", "-1%", "%", "0.05", "1e9%", "nan%"])
@@ -300,7 +301,9 @@ def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
     wide, narrow = ended(), make_results(make_run(), routes=("tcp",))
     error = failure(wide.pk, narrow.pk, "--fail-on", "5%")
     assert error.returncode == 3
-    assert str(error).startswith(f"Undecided, because {narrow} lacks what {wide} measured: libpq · socket, ")
+    assert str(error).startswith(
+        f"Undecided, because {narrow} lacks what {wide} measured: route socket (5 variants), "
+    )
     compare(narrow.pk, wide.pk, "--fail-on", "5%")
 
 

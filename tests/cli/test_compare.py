@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import DatabaseError
 
 from pgperf.models import Run
 from tests.factories import make_results, make_run
@@ -280,7 +282,7 @@ def test_relative_needs_times_relative_to_a_layer() -> None:
     before, after = (make_results(make_run(), layers=("libpq",), slower={"libpq": how}) for how in (1, 2))
     assert failure(before.pk, after.pk, "--fail-on", "5%").returncode == 1
     error = failure(before.pk, after.pk, "--fail-on", "5%", "--relative")
-    assert error.returncode == 1
+    assert error.returncode == 4
     assert f"runs {before.pk} and {after.pk}: no variant was measured beside the same first layer" in str(
         error
     )
@@ -305,6 +307,31 @@ def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
         f"Undecided, because {narrow} lacks what {wide} measured: route socket (5 variants), "
     )
     compare(narrow.pk, wide.pk, "--fail-on", "5%")
+
+
+def test_an_error_of_a_check_has_a_code_of_its_own() -> None:
+    """A job must not take a missing baseline for a slower query."""
+    run, empty = ended(), make_run(Run.Status.FAILED)
+    one, other = (make_results(make_run(), routes=(route,)) for route in ("socket", "tcp"))
+    limit = ("--fail-on", "5%")
+    for words in (
+        (run.pk, "--baseline", "LAST"),
+        (run.pk, "--baseline", "no-such-file"),
+        (run.pk, 4711),
+        (run.pk, empty.pk),
+        (one.pk, other.pk),
+    ):
+        assert failure(*words, *limit).returncode == 4
+        assert failure(*words).returncode == 1
+    assert failure(run.pk, *limit).returncode == 2
+
+
+def test_an_error_of_the_database_or_of_a_full_disk_has_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = ended(), ended()
+    for error in (DatabaseError("no connection"), OSError(errno.ENOSPC, "No space left on device")):
+        monkeypatch.setattr("pgperf.cli.compare.stored", Mock(side_effect=error))
+        assert failure(before.pk, after.pk, "--fail-on", "5%").returncode == 4
+        assert failure(before.pk, after.pk).returncode == 1
 
 
 def test_it_answers_where_nothing_can_be_written() -> None:

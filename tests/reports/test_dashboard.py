@@ -7,14 +7,16 @@ from typing import Any
 import django
 import pytest
 from django.contrib.auth.models import User
+from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 
 import pgperf
 from pgperf import schedules
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.models import Benchmark, Database, Pause, Run, Schedule, VariantResult, Worker
-from pgperf.reports.dashboard import Dashboard, Viewer, read
+from pgperf.reports.dashboard import Dashboard, Viewer, attention, read
 from pgperf.reports.dashboard.series import MOST
+from pgperf.runs import retention
 from pgperf.runs.change_text import day
 from tests import factories
 from tests.catalog_runs import make_catalog_run
@@ -272,6 +274,27 @@ def test_blocks_that_are_kept_for_too_long_need_attention(settings: Any) -> None
     assert "older than the settings allow" in concern.text
     assert concern.command == "python manage.py pgperf prune"
     settings.PGPERF = {**settings.PGPERF, "KEEP_RAW_DAYS": 0}
+    assert subjects(shown()) == []
+
+
+def test_large_raw_blocks_that_nothing_deletes_need_attention(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.make_worker()
+    factories.make_blocks(measured())
+    size = retention.raw_bytes()
+    if size is None:
+        pytest.skip("only PostgreSQL tells the size of a table")
+    monkeypatch.setattr(attention, "MUCH_BYTES", size)
+    assert subjects(shown()) == []
+    settings.PGPERF = {**settings.PGPERF, "KEEP_RAW_DAYS": 0}
+    (concern,) = shown().concerns
+    assert concern.subject == f"Raw blocks take {filesizeformat(size)}, and nothing deletes them"
+    assert "KEEP_RAW_DAYS" in concern.remedy
+    monkeypatch.setattr(attention, "MUCH_BYTES", size + 2**20)
+    assert subjects(shown()) == []
+    monkeypatch.setattr(attention, "MUCH_BYTES", size)
+    settings.PGPERF = {**settings.PGPERF, "KEEP_RUNS_DAYS": 365}
     assert subjects(shown()) == []
 
 

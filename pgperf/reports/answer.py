@@ -361,8 +361,8 @@ def _concerned(rows: RunRows) -> set[str]:
     if rows.is_suite:
         return {row.label for row in rows.originals}
     labels = {row.label for row in judged(rows)}
-    ladders_ = [{step.label for step in ladder.steps} for ladder in rows.ladders]
-    return labels.union(*(steps for steps in ladders_ if labels & steps))
+    rungs = [{step.label for step in ladder.steps} for ladder in rows.ladders]
+    return labels.union(*(each for each in rungs if labels & each))
 
 
 # How sure that is

@@ -268,7 +268,9 @@ def test_a_file_may_have_the_number_of_the_run_itself(tmp_path: Path) -> None:
 
 def test_markdown_and_html_of_a_comparison() -> None:
     runs = [ended().pk, ended({"django_orm": 1.1}).pk, ended().pk]
+    Run.objects.filter(pk=runs[2]).update(environment={"python": "3.13.0"})
     text = compare(*runs, "--format", "md")
+    assert text.index("is ×1.100 that of the baseline") < text.index("3.13.0")
     assert text.index("2 runs over") < text.index("Time relative to libpq (C)")
     assert "| ×1.100 (" in text
     html = compare(*runs, "--format", "html")

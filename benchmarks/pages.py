@@ -1,4 +1,5 @@
-"""Response times of the dashboard, list, run, history and comparison pages with 1,000 stored runs.
+"""Response times of the dashboard, list, run, history and comparison pages with 1,000 stored runs;
+one comparison is of as many runs as a page takes.
 
     python -m benchmarks.pages [--runs 1000] [--quick]
 
@@ -16,6 +17,7 @@ import statistics
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 
 from benchmarks.example_site import ROOT
 from benchmarks.many_runs import connect, copy, measured
@@ -27,6 +29,8 @@ SHORT = ("--quick", "--blocks=6", "--rounds=1", "--clients=1,2,3,4")
 BAR_MS, QUICK_BAR_MS = 150.0, 400.0
 #: Of the list of runs.
 PER_PAGE = 50
+#: Runs that one page compares at most.
+MOST_COMPARED = 8
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
@@ -36,24 +40,32 @@ def main() -> int:
     with Stack(ROOT / ".stack" / "pages", parts=ALL, keep=False) as stack:
         run = measured(stack.env, *SHORT)
         with connect(stack.env) as connection:
-            last = copy(connection, run, runs - 1)[-1]
+            copies = copy(connection, run, runs - 1)
             benchmark = connection.execute(
                 "SELECT benchmark_id FROM pgperf_run WHERE id = %s", [run]
             ).fetchone()
             assert benchmark
         client = LoggedInClient(stack.env)
-        pages = {
-            "dashboard": "/admin/pgperf/",
-            "list": "/admin/pgperf/run/",
-            "list, its last page": f"/admin/pgperf/run/?p={math.ceil(runs / PER_PAGE)}",
-            "list, filtered and searched": "/admin/pgperf/run/?status__exact=done&q=orm",
-            "run": f"/admin/pgperf/run/{last}/change/",
-            "history": f"/admin/pgperf/benchmark/{benchmark[0]}/runs/",
-            "comparison": f"/admin/pgperf/run/{last}/compare/?with={run}",
-            "comparison, by default": f"/admin/pgperf/run/{last}/compare/",
-        }
+        pages = addresses([run, *copies], benchmark[0])
         found = {name: client.milliseconds(path, times) for name, path in pages.items()}
     return _report(found, runs, QUICK_BAR_MS if options.quick else BAR_MS)
+
+
+def addresses(runs: Sequence[int], benchmark: int) -> dict[str, str]:
+    """The pages that are fetched, by name. `runs`: all that are stored, the oldest first."""
+    first, last = runs[0], runs[-1]
+    several = ",".join(map(str, runs[-MOST_COMPARED:]))
+    return {
+        "dashboard": "/admin/pgperf/",
+        "list": "/admin/pgperf/run/",
+        "list, its last page": f"/admin/pgperf/run/?p={math.ceil(len(runs) / PER_PAGE)}",
+        "list, filtered and searched": "/admin/pgperf/run/?status__exact=done&q=orm",
+        "run": f"/admin/pgperf/run/{last}/change/",
+        "history": f"/admin/pgperf/benchmark/{benchmark}/runs/",
+        "comparison": f"/admin/pgperf/run/{last}/compare/?with={first}",
+        "comparison, by default": f"/admin/pgperf/run/{last}/compare/",
+        f"comparison of {MOST_COMPARED} runs": f"/admin/pgperf/run/compare/?runs={several}",
+    }
 
 
 def _options() -> argparse.Namespace:

@@ -43,6 +43,7 @@ from pgperf.reports.run_page import Result, result
 from pgperf.reports.several_runs import LEAST, MOST
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runs import state as run_state
+from pgperf.runs.seen_changes import changes_up_to
 
 #: Runs in one exported file: each has results of some hundred rows.
 _MOST_EXPORTED = 500
@@ -336,8 +337,10 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return get_object_or_404(self.get_queryset(request), pk=run_id)
 
     def _result(self, request: HttpRequest, run: Run) -> Result:
-        """The run's answer sets it against the run before, if the user may see that one."""
-        return result(run, previous(self.get_queryset(request), run))
+        """The run's answer sets it against the runs before, if the user may see them."""
+        visible = self.get_queryset(request)
+        before = previous(visible, run)
+        return result(run, before, changes_up_to(run, visible) if before else ())
 
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))

@@ -5,6 +5,7 @@ with --fail-on, the exit code says whether something got worse by more.
 import json
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,35 @@ from pgperf.reports import number_format
 from pgperf.reports.compared_run import ComparedRun, exported, previous, stored
 from pgperf.reports.comparison_files import markdown, several_json
 from pgperf.reports.html_report import comparison_html
+from pgperf.reports.lacking import Lacking
 from pgperf.reports.run_comparison import RunComparison, run_comparison_json
 from pgperf.reports.several_runs import LEAST, MOST, SeveralRuns, several
 from pgperf.reports.table import Table
 
 #: Exit codes of --fail-on. 2 is the argument parser's own.
-WORSE, UNDECIDED = 1, 3
+WORSE, UNDECIDED, ERROR = 1, 3, 4
 #: By whether a disturbance may explain a difference.
 _REMEDIES = {
     False: "A longer run narrows the interval.",
     True: "Other processes may explain it: measure again when the machine is quieter.",
 }
+
+
+class Judgement(CommandError):
+    """What --fail-on found, unlike an error."""
+
+
+@contextmanager
+def errors_apart(fail_on: float | None) -> Iterator[None]:
+    """Give errors under --fail-on a code of their own, so that a job can tell “slower” from “no
+    baseline yet”.
+    """
+    try:
+        yield
+    except CommandError as error:
+        if fail_on is not None and error.returncode == 1 and not isinstance(error, Judgement):
+            error.returncode = ERROR
+        raise
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -51,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on", type=percentage, metavar="5%",
         help="exit 1 if a comparison surely takes longer by more than this; exit 3 if one may, but it is"
-        " not sure, or if a run or a variant could not be compared",
+        " not sure, or if a run or a variant could not be compared; exit 4 for an error",
     )  # fmt: skip
     parser.add_argument(
         "--relative", action="store_true",
@@ -61,7 +80,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
-    """Print the comparison. Raises CommandError when --fail-on finds something: exit 1, or WORSE, and
+    """Print the comparison. Raises Judgement when --fail-on finds something: exit 1, or WORSE, and
     exit 3, or UNDECIDED.
     """
     found = _compared(options["runs"], options["baseline"])
@@ -131,9 +150,9 @@ def _from_file(path: Path) -> ComparedRun:
 def _judge(found: SeveralRuns, fail_on: float) -> None:
     """What was not compared is not known to be as fast, so it is undecided."""
     if worse := [change for each in found.comparisons for change in each.worse_by(fail_on)]:
-        raise CommandError(f"Worse by more than {_limit(fail_on)}: {_names(worse)}.", returncode=WORSE)
+        raise Judgement(f"Worse by more than {_limit(fail_on)}: {_names(worse)}.", returncode=WORSE)
     if undecided := [*_unsure(found.comparisons, fail_on), *_lacking(found)]:
-        raise CommandError("\n".join(undecided), returncode=UNDECIDED)
+        raise Judgement("\n".join(undecided), returncode=UNDECIDED)
 
 
 def _unsure(comparisons: Sequence[RunComparison], fail_on: float) -> Iterator[str]:
@@ -148,7 +167,7 @@ def _lacking(found: SeveralRuns) -> Iterator[str]:
         yield f"Undecided, because not compared: {'; '.join(found.refusals)}."
     for each in found.comparisons:
         if each.only_before:
-            yield f"Undecided, because {each.after} lacks what {each.before} measured: {', '.join(each.only_before)}."
+            yield f"Undecided, because {each.after} lacks what {each.before} measured: {_listed(each.only_before)}."
 
 
 def _limit(fail_on: float) -> str:
@@ -178,8 +197,12 @@ def _parts(found: RunComparison) -> Iterator[str | Table]:
     yield from filter(None, [found.server_settings, found.warnings])
     yield from found.tables
     yield found.note if found.of(TIME) else ""
-    for labels, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
-        yield f"Only in {run_}: {', '.join(labels)}" if labels else ""
+    for only, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
+        yield f"Only in {run_}: {_listed(only)}" if only else ""
+
+
+def _listed(only: Sequence[Lacking]) -> str:
+    return ", ".join(map(str, only))
 
 
 def _names(changes: Sequence[Change]) -> str:

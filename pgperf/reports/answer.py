@@ -20,7 +20,7 @@ from pgperf.analysis.samples import ROUNDS
 from pgperf.analysis.verdict import LIKELY, WITHDRAWN, Basis, Verdict
 from pgperf.core.layers import LAYERS, Rung
 from pgperf.core.time_units import unit_of
-from pgperf.models import Run, VariantResult
+from pgperf.models import ChangePoint, Run, VariantResult
 from pgperf.reports import (
     comparisons,
     earlier_run,
@@ -37,6 +37,7 @@ from pgperf.reports.labels import measured, variant_title
 from pgperf.reports.next_steps import remedy, shown_step
 from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import CAUTION, Note
+from pgperf.runs.change_text import sentence
 
 #: Failed consistency checks that the answer lists.
 _MOST_CHECKS = 3
@@ -53,7 +54,8 @@ _GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
 class Point:
     """A question with its answer; `lines` are the evidence. `mark` is "good", "fair" or "poor"
     where the answer is a grade. `anchor`: the section with all of the evidence. `benchmarks`: names
-    of those that measure what is advised. `before`: the run that this one is set against.
+    of those that measure what is advised. `before`: the run that this one is set against, `change`:
+    the newest lasting change over the runs.
     """
 
     question: str
@@ -63,6 +65,11 @@ class Point:
     anchor: str = ""
     benchmarks: tuple[str, ...] = ()
     before: Run | None = None
+    change: ChangePoint | None = None
+
+    @property
+    def change_text(self) -> str:
+        return f"{sentence(self.change)}." if self.change else ""
 
 
 def points(rows: RunRows) -> list[Point]:
@@ -358,16 +365,36 @@ def _orm_part(ladder: Ladder, step: Step, among: Sequence[Ladder]) -> str:
 
 
 def _since(rows: RunRows) -> Iterator[Point]:
-    """What the answer is about, set against the run before; nothing of a suite."""
-    if rows.before is None or rows.is_suite:
+    """What the answer is about, set against the run before, with the last change that lasted; of a
+    suite that change only.
+    """
+    if rows.before is None:
         return
-    changes = earlier_run.found(rows.before, rows.run)
+    sentences, lines = ((), ()) if rows.is_suite else _beside(rows.before, rows)
+    change = earlier_run.newest(rows.changes, _concerned(rows))
+    if sentences or change:
+        yield Point(_("Against the run before"), sentences, lines, before=rows.before, change=change)
+
+
+def _beside(before: Run, rows: RunRows) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+    """Sentences and evidence; none of runs without a judged variant in common."""
+    changes = earlier_run.found(before, rows.run)
     shown = [row for row in judged(rows) if (row.label, TIME) in changes]
-    groups = _grouped((earlier_run.sentence(changes[row.label, TIME], rows.before), row) for row in shown)
+    groups = _grouped((earlier_run.sentence(changes[row.label, TIME], before), row) for row in shown)
     sentences = tuple(_of_routes(text, own, shown) for text, own in groups.items())
-    if sentences:
-        line = Note(earlier_run.evidence(earlier_run.largest(shown, changes), changes))
-        yield Point(_("Against the run before"), sentences, (line,), before=rows.before)
+    lines = (Note(earlier_run.evidence(earlier_run.largest(shown, changes), changes)),) if shown else ()
+    return sentences, lines
+
+
+def _concerned(rows: RunRows) -> set[str]:
+    """The labels of the variants that the answer is about, and of the layers below, whose steps are
+    part of their times; all of a suite.
+    """
+    if rows.is_suite:
+        return {row.label for row in rows.originals}
+    labels = {row.label for row in judged(rows)}
+    rungs = [{step.label for step in ladder.steps} for ladder in rows.ladders]
+    return labels.union(*(each for each in rungs if labels & each))
 
 
 # How sure that is

@@ -32,10 +32,10 @@ def several_json(found: SeveralRuns, fail_on: float | None = None) -> dict[str, 
 def _parts(found: SeveralRuns) -> Iterator[str | Table]:
     yield f"### {escaped(found.title)}"
     yield _items(found.cautions)
-    if found.differences:
-        yield found.differences
     for run, sentences in found.headlines:
         yield f"**{escaped(str(run))}**\n\n" + _items(sentences)
+    if found.differences:
+        yield found.differences
     yield from found.effects
     if found.scatter:
         yield found.scatter

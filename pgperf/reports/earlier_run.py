@@ -1,16 +1,17 @@
 """Is it slower than before? A run set against the run before it, in a sentence for its answer."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.outcome import DIFFERS, EQUIVALENT
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes
-from pgperf.models import Run, VariantResult
+from pgperf.models import ChangePoint, Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.compared_run import all_stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import layer_title, variant_title
+from pgperf.runs.change_text import day
 
 ByMeasure = dict[tuple[str, str], Change]
 
@@ -25,7 +26,7 @@ def found(before: Run, after: Run) -> ByMeasure:
 
 def sentence(change: Change, before: Run) -> str:
     """Whether one variant became slower; two that changed alike have equal sentences."""
-    names = {"run": before}
+    names = {"run": _("%(run)s of %(date)s") % {"run": before, "date": day(before)}}
     if change.outcome == EQUIVALENT:
         return _("As fast as %(run)s.") % names
     if change.outcome != DIFFERS:
@@ -73,3 +74,9 @@ def _relative(change: Change, base: str) -> dict[str, str]:
 def largest(rows: Sequence[VariantResult], by_measure: ByMeasure) -> VariantResult:
     """Of these rows, the one whose time changed most."""
     return max(rows, key=lambda row: abs(by_measure[row.label, TIME].ratio.centre - 1))
+
+
+def newest(changes: Iterable[ChangePoint], labels: Collection[str]) -> ChangePoint | None:
+    """Of the changes in these variants, that of the newest run; of several, the largest."""
+    own = (each for each in changes if each.label in labels)
+    return max(own, key=lambda each: (each.run_id, abs(each.after_us - each.before_us)), default=None)

@@ -29,6 +29,7 @@ from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_note, outcome_text
 from pgperf.reports.fact_names import difference_cells
 from pgperf.reports.labels import colour, layer_title, variant_lines, variant_title
+from pgperf.reports.lacking import Lacking, lacking
 from pgperf.reports.run_json import TERMINAL
 from pgperf.reports.table import (
     Cell,
@@ -58,8 +59,8 @@ class RunComparison:
     definition: Sequence[Difference]
     environment: Sequence[Difference]
     settings: Sequence[Difference]
-    only_before: Sequence[str]
-    only_after: Sequence[str]
+    only_before: Sequence[Lacking]
+    only_after: Sequence[Lacking]
     disturbances: Sequence[str] = ()  # a sentence for each run that was much disturbed
     of_pages: bool = True  # are the times those of the runs’ pages? Older versions stored none
 
@@ -182,8 +183,8 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         differences(conditions_of(before), conditions_of(after)),
         environment_differences(before.environment, after.environment),
         setting_differences(*(server_settings(run.environment) for run in (before, after))),
-        [level.variant.label for name, level in ours.items() if name not in theirs],
-        [level.variant.label for name, level in theirs.items() if name not in ours],
+        lacking(ours, theirs),
+        lacking(theirs, ours),
         [text for text in map(disturbance, (earlier, later)) if text],
         all(level.us is not None for level in (*earlier.levels, *later.levels)),
     )
@@ -251,8 +252,8 @@ def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> d
             )
             for difference in several
         ],
-        "only_before": list(found.only_before),
-        "only_after": list(found.only_after),
+        "only_before": [label for each in found.only_before for label in each.labels],
+        "only_after": [label for each in found.only_after for label in each.labels],
         "disturbances": list(found.disturbances),
         "comparisons": [_change_json(change) for change in found.changes],
         "fail_on": fail_on,

@@ -4,13 +4,13 @@ A section is a module in sections/ with a function `part`, a template of the sam
 templates/pgperf/sections/, and an entry in SECTIONS with its topic.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.models import Run
+from pgperf.models import ChangePoint, Run
 from pgperf.reports import run_ending
 from pgperf.reports.labels import reasons
 from pgperf.reports.run_rows import RunRows, read
@@ -145,11 +145,11 @@ class Result:
         return next((section.part for section in self.sections if section.name == name), None)
 
 
-def result(run: Run, before: Run | None = None) -> Result:
+def result(run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = ()) -> Result:
     """A finished run's charts and tables, in two queries. A third one sets it against the
-    run `before`.
+    run `before`. `changes`: the changes over runs up to this one.
     """
-    return result_of(read(run, before))
+    return result_of(read(run, before, changes))
 
 
 def result_of(rows: RunRows) -> Result:

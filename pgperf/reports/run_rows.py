@@ -13,7 +13,7 @@ from pgperf.analysis.scaling import Curve
 from pgperf.analysis.timeline import Timeline
 from pgperf.catalog.published import PUBLICATIONS, Figure, Publication
 from pgperf.core.records import LeftOut, with_workloads
-from pgperf.models import ComparisonResult, Run, VariantResult
+from pgperf.models import ChangePoint, ComparisonResult, Run, VariantResult
 
 T = TypeVar("T")
 #: The analysis version that began to make all figures of a run by one fit.
@@ -23,13 +23,15 @@ _ONE_FIT = 6
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one. `made`: what was made of the rows `once`.
+    without one. `changes`: the changes over runs up to this one. `made`: what was made of the rows
+    `once`.
     """
 
     run: Run
     variants: Sequence[VariantResult]
     comparisons: Sequence[ComparisonResult]
     before: Run | None = None
+    changes: Sequence[ChangePoint] = ()
     made: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -118,7 +120,7 @@ def once(make: Callable[[RunRows], T]) -> Callable[[RunRows], T]:
     return made
 
 
-def read(run: Run, before: Run | None = None) -> RunRows:
+def read(run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = ()) -> RunRows:
     """In two queries."""
     variants = list(run.variants.all())
     for each in variants:
@@ -127,7 +129,7 @@ def read(run: Run, before: Run | None = None) -> RunRows:
     comparisons = list(run.comparisons.all())
     for row in comparisons:
         row.variant, row.baseline = by_id[row.variant_id], by_id[row.baseline_id]
-    return RunRows(run, variants, comparisons, before)
+    return RunRows(run, variants, comparisons, before, changes)
 
 
 _Key = tuple[str, str, str, str, str, int, str, float | None, int, int]

@@ -113,8 +113,7 @@ class SeveralRuns:
 
     @property
     def one_sided(self) -> list[str]:
-        """The variants that a run or the baseline lacks, in sentences."""
-        text = _("%(variant)s was measured in %(own)s and not in %(other)s.")
+        """What a run or the baseline lacks, in sentences."""
         base = self.baseline.run
         pairs = [
             pair
@@ -124,10 +123,9 @@ class SeveralRuns:
                 *((each, found.after, base) for each in found.only_after),
             )
         ]
-        return [
-            text % {"variant": each, "own": self.name(own), "other": self.name(other)}
-            for each, own, other in pairs
-        ]
+        return list(
+            dict.fromkeys(each.sentence(self.name(own), self.name(other)) for each, own, other in pairs)
+        )
 
     @property
     def notes(self) -> list[str]:

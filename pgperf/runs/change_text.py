@@ -15,18 +15,22 @@ _LAYER = re.compile(r"^\S+")  # a label begins with it
 
 def sentence(change: ChangePoint) -> str:
     """“Django ORM · socket: 12 µs slower since run 41, 2026-11-20”. `change.run` must be loaded."""
-    text = (
-        _("%(variant)s: %(change)s slower since run %(run)s, %(date)s")
-        if change.after_us > change.before_us
-        else _("%(variant)s: %(change)s faster since run %(run)s, %(date)s")
-    )
-    apart_us = abs(change.after_us - change.before_us)
-    return text % {
+    names = {
         "variant": title(change.label),
-        "change": _time(apart_us, unit_of([apart_us])),
-        "run": change.run_id,
-        "date": day(change.run),
+        "change": since(change.before_us, change.after_us, change.run),
     }
+    return _("%(variant)s: %(change)s") % names
+
+
+def since(before_us: float, after_us: float, run: Run) -> str:
+    """What changed with this run, without the variant's name."""
+    text = (
+        _("%(change)s slower since run %(run)s, %(date)s")
+        if after_us > before_us
+        else _("%(change)s faster since run %(run)s, %(date)s")
+    )
+    apart_us = abs(after_us - before_us)
+    return text % {"change": _time(apart_us, unit_of([apart_us])), "run": run.pk, "date": day(run)}
 
 
 def levels(change: ChangePoint) -> str:

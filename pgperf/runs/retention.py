@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from django.db import router, transaction
+from django.db import connections, router, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from pgperf.conf import get_settings
@@ -62,6 +62,23 @@ def prune(*, dry_run: bool = False) -> Pruned:
 def due() -> QuerySet[Run]:
     """The runs that `prune` would shorten or delete now."""
     return _old_raw() | _ended_before(get_settings().KEEP_RUNS_DAYS)
+
+
+def keeps_for_ever() -> bool:
+    """Do the settings let `prune` delete nothing, neither raw blocks nor runs?"""
+    settings = get_settings()
+    return settings.KEEP_RAW_DAYS <= 0 and settings.KEEP_RUNS_DAYS <= 0
+
+
+def raw_bytes() -> int | None:
+    """What all raw blocks take on the disk, in one query; None where only PostgreSQL could tell."""
+    connection = connections[_blocks().db]
+    if connection.vendor != "postgresql":
+        return None
+    table = connection.ops.quote_name(BlockResult._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_total_relation_size(%s::regclass)", [table])
+        return int(cursor.fetchone()[0])
 
 
 def _old_raw() -> QuerySet[Run]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from django.db.models import QuerySet
 
 from pgperf.models import ChangePoint, Run
-from pgperf.runs.step_series import Step
+from pgperf.runs.step_series import Step, comparable
 
 #: Columns of a run that nobody reads of many runs.
 _LARGE = ("definition", "environment", "timings", "summary", "environment_changes")
@@ -21,6 +21,12 @@ def seen_changes(line: QuerySet[Run], visible: QuerySet[Run]) -> list[ChangePoin
     rows = ChangePoint.objects.filter(run__in=line.order_by().values("pk")).select_related("run")
     changes = rows.order_by("run", "pk").defer(*(f"run__{name}" for name in _LARGE))
     return sorted(_of_seen_runs(changes, hidden), key=lambda change: -change.run_id)
+
+
+def changes_up_to(run: Run, visible: QuerySet[Run]) -> list[ChangePoint]:
+    """Those whose level begins with this run or an earlier one that is comparable."""
+    found = seen_changes(comparable(Run.objects.all(), run), comparable(visible, run))
+    return [change for change in found if change.run_id <= run.pk]
 
 
 def _numbers(runs: QuerySet[Run]) -> set[int]:

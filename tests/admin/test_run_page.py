@@ -1,6 +1,7 @@
 """The run page, its progress and its downloads."""
 
 import csv
+import html
 import io
 import re
 from collections.abc import Callable
@@ -18,11 +19,14 @@ from pytest_django import DjangoAssertNumQueries
 
 from pgperf.admin import pages, runs
 from pgperf.models import Run, VariantResult
+from pgperf.runs.change_text import day
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
 
 #: Number of queries of each page, for any amount of data.
 PAGE_QUERIES, LIST_QUERIES = 9, 15
+#: One more sets a run against the run before, and three read the changes over the runs.
+AGAINST_EARLIER = PAGE_QUERIES + 4
 
 
 def page(run: Run, name: str = "change", *args: str) -> str:
@@ -271,9 +275,9 @@ def test_the_run_page_uses_a_constant_number_of_queries(
 ) -> None:
     small = factories.make_results(factories.make_run(), routes=("socket",), layers=("libpq", "django_orm"))
     large = factories.make_blocks(factories.make_results(factories.make_run()))
-    for one, queries in ((run, PAGE_QUERIES), (small, PAGE_QUERIES + 1), (large, PAGE_QUERIES + 1)):
+    for one, queries in ((run, PAGE_QUERIES), (small, AGAINST_EARLIER), (large, AGAINST_EARLIER)):
         admin_page.get(page(one))
-        with django_assert_num_queries(queries):  # one more sets it against the run before
+        with django_assert_num_queries(queries):
             admin_page.get(page(one))
 
 
@@ -282,8 +286,24 @@ def test_the_answer_is_set_against_the_run_before(admin_page: Client, run: Run) 
     shown = admin_page.get(page(later)).content.decode()
     link = f"{reverse('admin:pgperf_run_compare', args=[later.pk])}?with={run.pk}"
     assert f'<a href="{link}">Against the run before</a>' in shown
-    assert f"Slower than {run}." in shown
+    assert f"Slower than {run} of {day(run)}." in shown
     assert "Against the run before" not in admin_page.get(page(run)).content.decode()
+
+
+def test_the_last_change_is_a_link_to_its_history(client_of: Callable[[str], Client], run: Run) -> None:
+    levels = {"before_us": 50.0, "after_us": 62.0, "low_us": 11.0, "high_us": 13.0}
+    run.changes.create(label="django_orm · socket", found_by=run.pk, **levels)
+    later = add_cpu_accounts(factories.make_results(factories.make_run()))
+    text = f"Django ORM · socket: 12 µs slower since run {run.pk}, {day(run)}."
+    viewer = client_of("viewer")
+    shown = viewer.get(page(later)).content.decode()
+    (link,) = re.findall(f'<a href="([^"]*)">{text}</a>', shown)
+    followed = viewer.get(html.unescape(link)).content.decode()
+    assert '<option value="django_orm · socket" selected>' in followed
+    Run.objects.filter(pk=run.pk).update(restricted=True)
+    factories.make_results(factories.make_run())
+    last = add_cpu_accounts(factories.make_results(factories.make_run()))
+    assert "since run" not in viewer.get(page(last)).content.decode()
 
 
 def test_the_run_before_is_one_that_the_user_may_see(client_of: Callable[[str], Client], run: Run) -> None:

@@ -4,9 +4,11 @@ from io import BytesIO
 from urllib.response import addinfourl
 
 import pytest
+from django.urls import resolve
 
 from benchmarks import pages
 from pgperf.admin.runs import RunAdmin
+from pgperf.reports.several_runs import MOST
 
 BASE = "http://site.example"
 
@@ -29,6 +31,19 @@ def client(leads_to: str = "") -> pages.LoggedInClient:
 
 def test_the_list_has_as_many_runs_on_a_page_as_the_script_assumes() -> None:
     assert RunAdmin.list_per_page == pages.PER_PAGE
+
+
+def test_one_comparison_is_of_as_many_runs_as_a_page_takes() -> None:
+    path = pages.addresses(range(1, 1001), 7)["comparison of 8 runs"]
+    address, _question, asked = path.partition("?")
+    assert resolve(address).url_name == "pgperf_run_comparison"
+    assert asked == "runs=" + ",".join(map(str, range(993, 1001)))
+    assert pages.MOST_COMPARED == MOST
+
+
+def test_each_page_has_an_address_of_the_site() -> None:
+    names = {resolve(path.partition("?")[0]).url_name for path in pages.addresses(range(1, 1001), 7).values()}
+    assert {"app_list", "pgperf_run_changelist", "pgperf_run_change", "pgperf_benchmark_runs"} < names
 
 
 def test_a_page_that_leads_elsewhere_is_not_timed() -> None:

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import DatabaseError
 
 from pgperf.models import Run
 from tests.factories import make_results, make_run
@@ -127,7 +129,8 @@ def test_a_partial_run_is_named() -> None:
 
 def test_variants_of_one_run_only() -> None:
     wide, narrow = ended(), make_results(make_run(), routes=("tcp",))
-    assert f"Only in {wide}: libpq · socket" in compare(wide.pk, narrow.pk)
+    only = f"Only in {wide}: route socket (5 variants), route pgbouncer (5 variants)\n"
+    assert only in compare(wide.pk, narrow.pk)
 
 
 @pytest.mark.parametrize("limit", ["5", "x%", "-1%", "%", "0.05", "1e9%", "nan%"])
@@ -265,7 +268,9 @@ def test_a_file_may_have_the_number_of_the_run_itself(tmp_path: Path) -> None:
 
 def test_markdown_and_html_of_a_comparison() -> None:
     runs = [ended().pk, ended({"django_orm": 1.1}).pk, ended().pk]
+    Run.objects.filter(pk=runs[2]).update(environment={"python": "3.13.0"})
     text = compare(*runs, "--format", "md")
+    assert text.index("is ×1.100 that of the baseline") < text.index("3.13.0")
     assert text.index("2 runs over") < text.index("Time relative to libpq (C)")
     assert "| ×1.100 (" in text
     html = compare(*runs, "--format", "html")
@@ -279,7 +284,7 @@ def test_relative_needs_times_relative_to_a_layer() -> None:
     before, after = (make_results(make_run(), layers=("libpq",), slower={"libpq": how}) for how in (1, 2))
     assert failure(before.pk, after.pk, "--fail-on", "5%").returncode == 1
     error = failure(before.pk, after.pk, "--fail-on", "5%", "--relative")
-    assert error.returncode == 1
+    assert error.returncode == 4
     assert f"runs {before.pk} and {after.pk}: no variant was measured beside the same first layer" in str(
         error
     )
@@ -300,8 +305,35 @@ def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
     wide, narrow = ended(), make_results(make_run(), routes=("tcp",))
     error = failure(wide.pk, narrow.pk, "--fail-on", "5%")
     assert error.returncode == 3
-    assert str(error).startswith(f"Undecided, because {narrow} lacks what {wide} measured: libpq · socket, ")
+    assert str(error).startswith(
+        f"Undecided, because {narrow} lacks what {wide} measured: route socket (5 variants), "
+    )
     compare(narrow.pk, wide.pk, "--fail-on", "5%")
+
+
+def test_an_error_of_a_check_has_a_code_of_its_own() -> None:
+    """A job must not take a missing baseline for a slower query."""
+    run, empty = ended(), make_run(Run.Status.FAILED)
+    one, other = (make_results(make_run(), routes=(route,)) for route in ("socket", "tcp"))
+    limit = ("--fail-on", "5%")
+    for words in (
+        (run.pk, "--baseline", "LAST"),
+        (run.pk, "--baseline", "no-such-file"),
+        (run.pk, 4711),
+        (run.pk, empty.pk),
+        (one.pk, other.pk),
+    ):
+        assert failure(*words, *limit).returncode == 4
+        assert failure(*words).returncode == 1
+    assert failure(run.pk, *limit).returncode == 2
+
+
+def test_an_error_of_the_database_or_of_a_full_disk_has_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = ended(), ended()
+    for error in (DatabaseError("no connection"), OSError(errno.ENOSPC, "No space left on device")):
+        monkeypatch.setattr("pgperf.cli.compare.stored", Mock(side_effect=error))
+        assert failure(before.pk, after.pk, "--fail-on", "5%").returncode == 4
+        assert failure(before.pk, after.pk).returncode == 1
 
 
 def test_it_answers_where_nothing_can_be_written() -> None:

@@ -7,14 +7,17 @@ from typing import Any
 import django
 import pytest
 from django.contrib.auth.models import User
+from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
 
 import pgperf
 from pgperf import schedules
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.models import Benchmark, Database, Pause, Run, Schedule, VariantResult, Worker
-from pgperf.reports.dashboard import Dashboard, Viewer, read
+from pgperf.reports.dashboard import Dashboard, Viewer, attention, read
 from pgperf.reports.dashboard.series import MOST
+from pgperf.runs import retention
+from pgperf.runs.change_text import day
 from tests import factories
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts
@@ -95,6 +98,17 @@ def test_the_line_of_a_benchmark_has_its_runs_of_equal_definition_on_the_databas
     assert row.series.us == (200.0, 210.0, 220.0, 230.0)
     assert row.figure == "230 µs"
     assert row.range == "4 runs, 200 … 230 µs"
+
+
+def test_the_last_change_of_the_line_is_told_with_direction_and_date() -> None:
+    _first, second, third = [[measured(us + at % 3) for at in range(9)] for us in (200.0, 260.0, 230.0)]
+    (row,) = [row for row in shown().benchmarks if row.headline]
+    last = f"30 µs faster since run {third[0].pk}, {day(third[0])}"
+    assert row.range == f"27 runs, 200 … 262 µs, 2 changes, the last: {last}"
+    Run.objects.filter(pk__in=[run.pk for run in third]).delete()
+    (row,) = [row for row in shown().benchmarks if row.headline]
+    last = f"60 µs slower since run {second[0].pk}, {day(second[0])}"
+    assert row.range == f"18 runs, 200 … 262 µs, {last}"
 
 
 def test_a_run_whose_figure_is_unknown_is_no_point() -> None:
@@ -260,6 +274,27 @@ def test_blocks_that_are_kept_for_too_long_need_attention(settings: Any) -> None
     assert "older than the settings allow" in concern.text
     assert concern.command == "python manage.py pgperf prune"
     settings.PGPERF = {**settings.PGPERF, "KEEP_RAW_DAYS": 0}
+    assert subjects(shown()) == []
+
+
+def test_large_raw_blocks_that_nothing_deletes_need_attention(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.make_worker()
+    factories.make_blocks(measured())
+    size = retention.raw_bytes()
+    if size is None:
+        pytest.skip("only PostgreSQL tells the size of a table")
+    monkeypatch.setattr(attention, "MUCH_BYTES", size)
+    assert subjects(shown()) == []
+    settings.PGPERF = {**settings.PGPERF, "KEEP_RAW_DAYS": 0}
+    (concern,) = shown().concerns
+    assert concern.subject == f"Raw blocks take {filesizeformat(size)}, and nothing deletes them"
+    assert "KEEP_RAW_DAYS" in concern.remedy
+    monkeypatch.setattr(attention, "MUCH_BYTES", size + 2**20)
+    assert subjects(shown()) == []
+    monkeypatch.setattr(attention, "MUCH_BYTES", size)
+    settings.PGPERF = {**settings.PGPERF, "KEEP_RUNS_DAYS": 365}
     assert subjects(shown()) == []
 
 

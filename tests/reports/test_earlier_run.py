@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
-from pgperf.models import Run
+from pgperf.models import ChangePoint, Run
 from pgperf.reports import answer
 from pgperf.reports.answer import Point
 from pgperf.reports.compared_run import previous
 from pgperf.reports.run_rows import read
+from pgperf.runs.change_text import day
+from pgperf.runs.seen_changes import changes_up_to
 from tests import factories
+from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts
 
 pytestmark = pytest.mark.django_db
@@ -23,14 +26,20 @@ def stored(**more: Any) -> Run:
 
 
 def told(run: Run, before: Run) -> Point:
-    (point,) = [each for each in answer.points(read(run, before)) if each.question == QUESTION]
+    changes = changes_up_to(run, Run.objects.all())
+    (point,) = [each for each in answer.points(read(run, before, changes)) if each.question == QUESTION]
     return point
+
+
+def change(run: Run, label: str, more_us: float) -> ChangePoint:
+    levels = {"before_us": 50.0, "after_us": 50.0 + more_us, "low_us": more_us - 1, "high_us": more_us + 1}
+    return ChangePoint.objects.create(run=run, label=label, found_by=run.pk, **levels)
 
 
 def test_a_slower_run_says_by_how_much() -> None:
     before, run = stored(), stored(slower={"django_orm": 1.1})
     point = told(run, before)
-    assert point.sentences == (f"Slower than {before}.",)
+    assert point.sentences == (f"Slower than {before} of {day(before)}.",)
     (line,) = point.lines
     assert "instead of" in line.text
     assert "×1.100" in line.text
@@ -40,8 +49,10 @@ def test_a_slower_run_says_by_how_much() -> None:
 
 def test_a_faster_run_and_an_equal_one() -> None:
     before = stored()
-    assert told(stored(slower={"django_orm": 0.9}), before).sentences == (f"Faster than {before}.",)
-    assert told(stored(), before).sentences == (f"As fast as {before}.",)
+    assert told(stored(slower={"django_orm": 0.9}), before).sentences == (
+        f"Faster than {before} of {day(before)}.",
+    )
+    assert told(stored(), before).sentences == (f"As fast as {before} of {day(before)}.",)
 
 
 def test_an_unknown_difference_says_why() -> None:
@@ -50,7 +61,7 @@ def test_an_unknown_difference_says_why() -> None:
         row.verdict = {**row.verdict, "grade": {"word": "poor", "share": 0.4, "disturbances": []}}
         row.save()
     (sentence,) = told(run, before).sentences
-    assert sentence == f"Not known: a disturbance may explain the difference from {before}."
+    assert sentence == f"Not known: a disturbance may explain the difference from {before} of {day(before)}."
     for level in run.summary["levels"]:
         for values in (values for name in ("log_us", "log_over", "us_over") for values in level[name]):
             values[:] = [value + (-1) ** place * abs(value) for place, value in enumerate(values)]
@@ -66,7 +77,10 @@ def test_a_difference_that_may_be_chance_among_many_is_not_too_wide() -> None:
     before.save()
     run.save()
     (sentence,) = told(run, before).sentences
-    assert sentence == f"Not known: among so many comparisons, the difference from {before} can be chance."
+    assert (
+        sentence
+        == f"Not known: among so many comparisons, the difference from {before} of {day(before)} can be chance."
+    )
 
 
 def test_routes_that_changed_otherwise_are_named() -> None:
@@ -77,8 +91,8 @@ def test_routes_that_changed_otherwise_are_named() -> None:
             level["us"] *= 1.2
     run.save()
     assert told(run, before).sentences == (
-        f"socket, pgbouncer: As fast as {before}.",
-        f"tcp: Slower than {before}.",
+        f"socket, pgbouncer: As fast as {before} of {day(before)}.",
+        f"tcp: Slower than {before} of {day(before)}.",
     )
 
 
@@ -107,3 +121,38 @@ def test_runs_of_deleted_databases_are_not_set_against_each_other() -> None:
     Run.objects.filter(pk__in=[before.pk, run.pk]).update(database=None)
     run.refresh_from_db()
     assert previous(Run.objects.all(), run) is None
+
+
+def test_a_change_that_lasts_is_told_after_the_run_before_has_it_too() -> None:
+    first, before, run = stored(), stored(), stored()
+    change(first, "django_orm · socket", 12)
+    point = told(run, before)
+    assert point.sentences == (f"As fast as {before} of {day(before)}.",)
+    assert point.change_text == f"Django ORM · socket: 12 µs slower since run {first.pk}, {day(first)}."
+    change(before, "django_orm · socket", -7)
+    assert told(run, before).change_text == (
+        f"Django ORM · socket: 7.0 µs faster since run {before.pk}, {day(before)}."
+    )
+
+
+def test_a_change_of_a_layer_below_concerns_the_answer_and_that_of_another_variant_does_not() -> None:
+    before, run = stored(), stored()
+    for label in ("libpq · socket", "django_orm · elsewhere"):
+        change(run, label, 30)
+    change(run, "psycopg · socket", -3)
+    assert told(run, before).change_text.startswith("libpq (C) · socket: 30 µs slower")
+
+
+def test_a_change_after_the_run_is_not_told() -> None:
+    before, run, later = stored(), stored(), stored()
+    change(later, "django_orm · socket", 12)
+    assert told(run, before).change is None
+
+
+def test_a_suite_has_the_last_change_only() -> None:
+    before, run = (add_cpu_accounts(make_catalog_run("driver-suite-published")) for _ in range(2))
+    assert QUESTION not in {each.question for each in answer.points(read(run, before))}
+    label = run.variants.exclude(layer="libpq").values_list("label", flat=True)[0]
+    found = change(before, label, 5)
+    point = told(run, before)
+    assert (point.sentences, point.change) == ((), found)

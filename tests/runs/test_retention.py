@@ -1,6 +1,7 @@
 """Deleted and kept rows of pruning."""
 
 import io
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from pgperf import tasks
 from pgperf.core.exceptions import RunConflict
@@ -53,6 +55,22 @@ def test_old_runs_and_raw_blocks_are_deleted(settings: Any) -> None:
     assert not ComparisonResult.objects.filter(run_id=gone.pk).exists()
     assert VariantResult.objects.filter(run=raw).exists()
     assert retention.prune() == retention.Pruned()
+
+
+def test_the_size_of_raw_blocks_is_that_of_their_table_in_one_query(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    if connection.vendor != "postgresql":
+        assert retention.raw_bytes() is None
+        return
+    empty = retention.raw_bytes()
+    run = factories.make_run()
+    BlockResult.objects.create(run=run, attempt=1, cohort=0, block=1, data=os.urandom(200_000))
+    with django_assert_num_queries(1):
+        size = retention.raw_bytes()
+    assert size is not None
+    assert empty is not None
+    assert size - empty >= 200_000
 
 
 def test_unlimited_retention_deletes_nothing(settings: Any) -> None:

@@ -122,7 +122,8 @@ class Command(BaseCommand):
         export.run(options, self.stdout)
 
     def _compare(self, options: dict[str, Any]) -> None:
-        compare.run(options, self.stdout)
+        with compare.errors_apart(options["fail_on"]), _no_traceback():
+            compare.run(options, self.stdout)
 
     def _history(self, options: dict[str, Any]) -> None:
         history.run(options, self.stdout)

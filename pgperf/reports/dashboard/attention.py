@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from django.db.models.fields.json import KeyTextTransform
+from django.template.defaultfilters import filesizeformat
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -26,6 +27,8 @@ Outcome = Schedule.Outcome
 #: Runs that are named; the list of runs has the others.
 MOST_RUNS = 5
 _MOST_TEXT = 200
+#: Raw blocks of some thousands of runs.
+MUCH_BYTES = 2**30
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Facts:
 
 
 def concerns(viewer: Viewer, facts: Facts) -> list[Concern]:
-    """The gravest first, in at most nine queries."""
+    """The gravest first, in at most ten queries."""
     return [
         *_lost(viewer, facts.broken, facts.silent),
         *([] if facts.is_new else _no_worker(viewer, facts.workers)),
@@ -72,6 +75,7 @@ def concerns(viewer: Viewer, facts: Facts) -> list[Concern]:
         *_not_started(viewer),
         *_not_asked(viewer),
         *_storage(viewer),
+        *_kept_for_ever(viewer),
     ]
 
 
@@ -196,6 +200,18 @@ def _storage(viewer: Viewer) -> Iterator[Concern]:
             subject % count,
             text,
             _("Delete what is too old, daily by cron:"),
+            "python manage.py pgperf prune",
+        )
+
+
+def _kept_for_ever(viewer: Viewer) -> Iterator[Concern]:
+    """In one query, or none where `prune` has something to do or will have it."""
+    size = retention.raw_bytes() if viewer.sees(Run) and retention.keeps_for_ever() else None
+    if size and size >= MUCH_BYTES:
+        yield Concern(
+            _("Raw blocks take %s, and nothing deletes them") % filesizeformat(size),
+            _("The settings KEEP_RAW_DAYS and KEEP_RUNS_DAYS keep everything for ever."),
+            _("Set KEEP_RAW_DAYS to a number of days, and run this command daily by cron:"),
             "python manage.py pgperf prune",
         )
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from pgperf.models import Benchmark
 from pgperf.reports import inline_svg, number_format
@@ -31,14 +30,20 @@ class BenchmarkRow:
 
     @property
     def range(self) -> str:
-        """How many runs the line shows, and their least and greatest figure."""
+        """How many runs the line shows, their least and greatest figure, and the last change."""
         if len(self.series.us) < 2:
             return ""
         low, high = min(self.series.us), max(self.series.us)
         ends = number_format.time_interval(low, high)
         text = _("%(count)d runs, %(range)s") % {"count": len(self.series.us), "range": ends}
-        changed = len(self.series.changes)
-        return f"{text}, {ngettext('%d change', '%d changes', changed) % changed}" if changed else text
+        return f"{text}, {self._changes}" if self.series.changes else text
+
+    @property
+    def _changes(self) -> str:
+        count, last = len(self.series.changes), self.series.last_change
+        if count == 1:
+            return last
+        return _("%(count)d changes, the last: %(last)s") % {"count": count, "last": last}
 
 
 def rows(

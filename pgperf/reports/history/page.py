@@ -27,7 +27,7 @@ from pgperf.reports.table import (
     time_column,
     words,
 )
-from pgperf.runs.change_text import day, levels, sentence, title
+from pgperf.runs.change_text import day, levels, sentence, since, title
 from pgperf.runs.step_series import Point, Step
 
 #: More runs than that are drawn without their intervals.
@@ -159,7 +159,7 @@ def _step_row(history: History, step: Step) -> tuple[Cell, ...]:
 
 def _short(change: ChangePoint) -> str:
     """The change without the name of the step."""
-    return sentence(change).removeprefix(f"{title(change.label)}: ")
+    return since(change.before_us, change.after_us, change.run)
 
 
 def _happened(history: History, step: Step, run: Run) -> list[str]:

@@ -93,12 +93,15 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
     raise PreflightRefused(f"{problem}. It fits with {offered}" if offered else problem)
 
 
-def too_short(least_s: float, budget_s: float) -> BudgetTooShort:
-    """The refusal of a run whose six blocks take at least `least_s`."""
+def too_short(least_s: float, budget_s: float, *, chosen: bool = True) -> BudgetTooShort:
+    """The refusal of a run whose six blocks take at least `least_s`. `chosen`: by a user, who can
+    choose another budget or plan.
+    """
     asked = ASKED_BUDGET.format(math.ceil(least_s * _RESERVE))
+    smaller = f"{asked}, or choose fewer layers, routes or clients"
     return BudgetTooShort(
         f"time budget: {LEAST_BLOCKS} blocks take at least {lasting(math.ceil(least_s))} on this machine, and the run"
-        f" has {lasting(budget_s)}; {asked}, or choose fewer layers, routes or clients"
+        f" has {lasting(budget_s)}; {smaller if chosen else 'try again when the machine is quieter'}"
     )
 
 

@@ -179,6 +179,9 @@ def test_a_refusal_names_the_field_of_the_form_and_minutes() -> None:
     )
     assert asked_budget_s(refusal) == 1306
     assert preflight.lasting(59.4) == "59 s"
+    test = str(preflight.too_short(1186.4, 59.6, chosen=False))
+    assert test.endswith("the run has 60 s (1 min 0 s); try again when the machine is quieter")
+    assert asked_budget_s(test) is None
 
 
 def test_more_rounds_take_longer() -> None:

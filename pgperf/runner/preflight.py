@@ -21,6 +21,7 @@ from pgperf.runner.plan import make_plan
 
 #: What a refused run should ask for, over the time that it seems to need.
 _RESERVE = 1.1
+_MOST = "PGPERF['MAX_RUN_SECONDS']"
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,27 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
 
     offered = " or with ".join(offers(plan, fits))
     raise PreflightRefused(f"{problem}. It fits with {offered}" if offered else problem)
+
+
+def time_refusal(plan: Plan, max_seconds: float) -> str:
+    """Why six blocks of the plan cannot fit into its time budget or into what is allowed; "" if they
+    can, and for a run of a fixed length.
+    """
+    if plan.definition.is_fixed:
+        return ""
+    least_s, budget_s = run_time.least_s(plan), plan.definition.budget_s or math.inf
+    if least_s > min(budget_s, max_seconds):
+        return (
+            str(too_short(least_s, budget_s)) if least_s <= max_seconds else _too_long(least_s, max_seconds)
+        )
+    return ""
+
+
+def _too_long(least_s: float, max_seconds: float) -> str:
+    return (
+        f"time: {LEAST_BLOCKS} blocks take at least {lasting(math.ceil(least_s))}, allowed are {lasting(max_seconds)}"
+        f" ({_MOST}); choose fewer routes, layers or clients"
+    )
 
 
 def too_short(least_s: float, budget_s: float, *, chosen: bool = True) -> BudgetTooShort:
@@ -192,6 +214,6 @@ def _problem(need: ResourceEstimate, headroom: Headroom, connection_share: float
     if need.seconds > max_seconds:
         return (
             f"time: the run would take about {lasting(need.seconds)}, allowed are {lasting(max_seconds)} "
-            "(PGPERF['MAX_RUN_SECONDS']); choose fewer blocks, rounds, routes or layers"
+            f"({_MOST}); choose fewer blocks, rounds, routes or layers"
         )
     return ""

@@ -184,6 +184,17 @@ def test_a_refusal_names_the_field_of_the_form_and_minutes() -> None:
     assert asked_budget_s(test) is None
 
 
+def test_six_blocks_must_fit_by_the_plan_alone() -> None:
+    plan, fixed = make_plan(site(budget_s=60, restart_s=8.0)), make_plan(site(restart_s=8.0))
+    assert preflight.time_refusal(make_plan(site(budget_s=60)), 1800) == ""
+    assert fixed.definition.is_fixed
+    assert preflight.time_refusal(fixed, 1) == ""
+    assert "has 60 s" in preflight.time_refusal(plan, 1800)
+    assert asked_budget_s(preflight.time_refusal(plan, 1800))
+    assert asked_budget_s(preflight.time_refusal(plan, 100)) is None
+    assert "allowed are 100 s (1 min 40 s)" in preflight.time_refusal(plan, 100)
+
+
 def test_more_rounds_take_longer() -> None:
     short, long = (preflight.estimate(make_plan(definition(rounds=n))).seconds for n in (1, 100))
     assert long - short == pytest.approx(99 * 2 * 0.009)

@@ -6,12 +6,13 @@ Each run is one of `orm-overhead --quick`, right after a look at the machine. Th
 chooses its target (none: the time ends it; ±5 %; ±2 %) and how many rivals use the CPUs from
 before the look to the end of the run; runs of one load come in threes. The rivals calculate in
 bursts of up to 20 ms, half of the time. A run that was refused because its blocks could not fit has
-no precision. `--out` keeps one JSON object a line for each seed, and
-seeds that the file has are not run again. Those of `--quick` are no part of a campaign.
+no precision. `--out` keeps one JSON object a line for each seed, and seeds that the file has are not
+run again. Those of `--quick` are no part of a campaign. A line also has what a better prediction can
+be tried on: blocks and rounds, and the scatter of the look.
 
 The bar: in nine of ten runs, reached over predicted half-width lies within 0.67 to 1.5. A run that
-has no prediction or reaches no precision counts as outside. `--quick`: two runs of two layers on
-one route, in which one may be outside.
+has no prediction or reaches no precision counts as outside. Fewer than 30 runs are shown but not
+judged. `--quick`: two runs of two layers on one route, in which one may be outside.
 """
 
 import argparse
@@ -37,11 +38,17 @@ from pgperf.core.records import ENDING, PREDICTED, Ending, Prediction
 
 LOW, HIGH = 0.67, 1.5
 SHARE, QUICK_SHARE = 0.9, 0.5
+CAMPAIGN = 30
 LOADS = (0, 2, 6)
 TARGETS = (0.0, 5.0, 2.0)
 BUDGET_S = 60
 _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--budget-s=15")
-_LOOK = "from pgperf.worker.machine_look import look_and_keep; look_and_keep()"
+#: Prints the scatter of pairs of slices in a row.
+_LOOK = """
+from pgperf.analysis.predicted_precision import pair_scatter
+from pgperf.worker.machine_look import look_and_keep
+print(pair_scatter(look_and_keep().slices_us))
+"""
 _RIVAL = """
 import os, random, sys, time
 while os.getppid() == int(sys.argv[1]):
@@ -68,7 +75,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Reached:
-    """What one run was predicted to reach, and what it reached: half-widths, None if not known."""
+    """What one run was predicted to reach, and what it reached: half-widths, None if not known.
+
+    `rounds` are the pairs of slices in a block, in the mean. `pair_scatter` is that of the look.
+    Older lines lack the fields from `predicted_blocks` on.
+    """
 
     seed: int
     rivals: int
@@ -77,6 +88,11 @@ class Reached:
     predicted_s: float | None
     reached: float | None
     seconds: float | None
+    predicted_blocks: int | None = None
+    predicted_rounds: int | None = None
+    blocks: int | None = None
+    rounds: float | None = None
+    pair_scatter: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -88,7 +104,7 @@ class Reached:
         return LOW <= self.ratio <= HIGH
 
     @classmethod
-    def of(cls, case: Case, run: dict[str, Any]) -> "Reached":
+    def of(cls, case: Case, run: dict[str, Any], pair_scatter: float | None = None) -> "Reached":
         """Exits where the run failed for another reason than its time."""
         if run["run"]["status"] != "done" and refused_s(run) is None:
             raise SystemExit(f"verdict: cannot measure: {run['run']['error']}")
@@ -99,11 +115,21 @@ class Reached:
             case.seed,
             case.rivals,
             case.target,
-            prediction.precision if prediction else None,
-            prediction.seconds if prediction else None,
-            ending.precision if ending else None,
-            ending.seconds if ending else None,
+            predicted=prediction.precision if prediction else None,
+            predicted_s=prediction.seconds if prediction else None,
+            reached=ending.precision if ending else None,
+            seconds=ending.seconds if ending else None,
+            predicted_blocks=prediction.blocks if prediction else None,
+            predicted_rounds=prediction.rounds if prediction else None,
+            blocks=ending.blocks if ending else None,
+            rounds=_rounds(run, ending.blocks) if ending else None,
+            pair_scatter=pair_scatter,
         )
+
+
+def _rounds(run: dict[str, Any], blocks: int) -> float | None:
+    pairs = max((each["pairs"] for each in run.get("comparisons") or ()), default=None)
+    return pairs / blocks if pairs and blocks else None
 
 
 def main() -> int:
@@ -112,6 +138,9 @@ def main() -> int:
     out = None if options.quick else options.out
     runs = [Reached(**line) for line in json_lines.resumed(out, units, partial(_all, options.quick))]
     print("\n".join(lines(runs)))
+    if not options.quick and len(runs) < CAMPAIGN:
+        print(f"verdict: not judged: {len(runs)} runs of a campaign of {CAMPAIGN}")
+        return 1
     held = holds(runs, QUICK_SHARE if options.quick else SHARE)
     print("verdict: " + ("the bar holds" if held else "the bar does NOT hold"))
     return 0 if held else 1
@@ -152,9 +181,13 @@ def _all(quick: bool, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
 def _measured(case: Case, stack_env: dict[str, str], quick: bool) -> Reached:
     words = _SHORT if quick else (f"--budget-s={BUDGET_S}",)
     with _rivals(case.rivals):
-        manage(stack_env, "shell", "-c", _LOOK)
+        scatter = _number(manage(stack_env, "shell", "-c", _LOOK).splitlines()[-1])
         run = try_benchmark(stack_env, "orm-overhead", "--quick", f"--precision={case.target:g}", *words)
-    return Reached.of(case, run)
+    return Reached.of(case, run, scatter)
+
+
+def _number(said: str) -> float | None:
+    return None if said == "None" else float(said)
 
 
 @contextmanager
@@ -170,7 +203,7 @@ def _rivals(count: int) -> Iterator[None]:
 
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
-    parser.add_size("--runs", "runs, each with a seed of its own", full=30, quick=2)
+    parser.add_size("--runs", "runs, each with a seed of its own", full=CAMPAIGN, quick=2)
     parser.add_seed()
     parser.add_out()
     return parser.options()

@@ -114,7 +114,10 @@ def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Databa
 def _request_run(
     page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm
 ) -> Run | None:
-    """The requested run, or None with an error on the form."""
+    """The requested run, or None with an error on the form, or where the page says why not."""
+    shown = _preview(benchmark, form.cleaned_data["database"], form)
+    if shown and shown.refusal:
+        return None
     try:
         return requested(page, request, benchmark, form)
     except PgperfError as error:

@@ -185,7 +185,8 @@ class Confirmation:
     """What a test of a verdict found. `again` is the verdict on the variant measured again, where
     it differs.
 
-    `numbers` is None where the test measured nothing that tells.
+    `numbers` is None where the test measured nothing that tells. `blocks`: those of a test whose time
+    was up before it had enough of them, else None.
     """
 
     intervention: str
@@ -193,6 +194,7 @@ class Confirmation:
     again: "Verdict | None" = None
     numbers: MeasuredChange | None = None
     run: int | None = None
+    blocks: int | None = None
 
     @classmethod
     def from_json(cls, stored: Json) -> Self:
@@ -203,6 +205,7 @@ class Confirmation:
             Verdict.from_json(again),
             MeasuredChange(**numbers) if numbers else None,
             stored["run"],
+            stored.get("blocks"),
         )
 
 

@@ -381,6 +381,8 @@ def confirmation_evidence(verdict: Verdict) -> str:
     test = INTERVENTIONS[found.intervention]
     if found.numbers:
         return f"{test.title}: {test.sentence(found.numbers)}"
+    if found.blocks is not None:
+        return f"{test.title}: not decided, only {found.blocks} blocks fitted into the test's time"
     if found.again is None:
         return f"{test.title}: not measured"
     return f"measured again it was {found.again.word}: {evidence(found.again)}"

@@ -2,6 +2,7 @@
 each database, with hints.
 """
 
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -39,6 +40,9 @@ from pgperf.worker.execution import skipped_layers
 from pgperf.workloads import discovery
 
 _NOW = "this machine now"
+_LOOK_THERE_HINT = (
+    "run pgperf doctor on the worker's machine, or choose Look at the machine on the page that starts a run"
+)
 _AWAKE_HINT = (
     f'let the worker\'s user write to {idle.DEVICE} (udev: GROUP, MODE="0660"); without it, results vary more'
 )
@@ -162,11 +166,21 @@ def outlook() -> Iterator[CheckResult]:
         return
     hint = reports_outlook.advice(found)
     yield CheckResult("note" if hint else "ok", _NOW, reports_outlook.situation(found), hint)
+    yield from _elsewhere()
     for benchmark in Benchmark.objects.select_related("database"):
         lines = reports_outlook.expectations(_plans(benchmark), found)
         if lines:
             text = "; ".join(f"{title} {sentence}" for title, sentence in lines)
             yield CheckResult("ok", f"precision of {benchmark}", text)
+
+
+def _elsewhere() -> Iterator[CheckResult]:
+    """The workers whose names are those of other machines: runs measure there, and nobody looked."""
+    here = socket.gethostname()
+    others = [name for each in live_workers() if (name := each.hostname).rpartition("@")[2] != here]
+    if others:
+        text = f"the look is at {here}; by their names, these workers measure elsewhere: {', '.join(others)}"
+        yield CheckResult("note", _NOW, text, _LOOK_THERE_HINT)
 
 
 def _plans(benchmark: Benchmark) -> dict[str, Plan]:

@@ -158,6 +158,8 @@ class WorkloadDefinition:
     statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
     other_statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
     start_s: float = field(default=0.0, repr=False, compare=False)
+    #: The longest time of an operation by what an earlier run measured; 0: not known.
+    op_s: float = field(default=0.0, repr=False, compare=False)
 
     @property
     def is_site(self) -> bool:
@@ -171,7 +173,8 @@ class WorkloadDefinition:
 
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
-        del data["statements"], data["other_statements"], data["cookie"], data["start_s"]
+        for own in ("statements", "other_statements", "cookie", "start_s", "op_s"):
+            del data[own]
         for later in ("bulk", "page"):  # definitions without one keep their digest
             if not data[later]:
                 del data[later]
@@ -227,6 +230,7 @@ class Definition:
     diagnostic_ms: int = 0  # window of each variant's diagnostic slice after the timed rounds; 0: none
     precision: float = 0.0  # ±%, the target at which the run stops early; 0: it does not
     budget_s: int = 0  # wall time after which no block begins; 0: the predicted time of the blocks
+    ends_after_blocks: bool = False  # has a run with a time budget no more than `blocks` blocks?
     environments: tuple[str, ...] = (DEFAULT_ENVIRONMENT,)  # names of PGPERF["ENVIRONMENTS"]
     load_hosts: tuple[int, ...] = (0,)  # how many make the load; 0: the worker of the run itself
     load_host_names: tuple[str, ...] = ()  # which of them, in this order; none: those that are free
@@ -258,14 +262,19 @@ class Definition:
         return not self.budget_s and not self.stops_early
 
     @property
+    def fills_budget(self) -> bool:
+        """Has a run as many blocks as fit into its time budget?"""
+        return bool(self.budget_s) and not self.ends_after_blocks
+
+    @property
     def most_blocks(self) -> int:
-        """A time budget takes the place of a number of blocks."""
-        return limits.BLOCKS.high if self.budget_s else self.blocks
+        """A time budget takes the place of a number of blocks, unless the definition wants no more."""
+        return limits.BLOCKS.high if self.fills_budget else self.blocks
 
     @property
     def diagnosed_block(self) -> int:
         """The block, from 0, that ends with the diagnostic slices: the last that a run surely has."""
-        return (self.blocks if self.is_fixed else limits.LEAST_BLOCKS) - 1
+        return (self.blocks if self.is_fixed else min(self.most_blocks, limits.LEAST_BLOCKS)) - 1
 
     def work(self, name: str) -> WorkloadDefinition:
         """The workload of that name. Raises KeyError."""
@@ -303,7 +312,7 @@ class Definition:
 
 
 #: Fields of a definition that change neither the work nor its conditions.
-_NOT_WORK = ("seed", "diagnostic_ms", "web_routes", "precision", "budget_s")
+_NOT_WORK = ("seed", "diagnostic_ms", "web_routes", "precision", "budget_s", "ends_after_blocks")
 #: Fields that older definitions lack, with their old meaning. A digest leaves them out, so that a
 #: run of an older version can be compared.
 LATER_FIELDS: dict[str, Any] = {

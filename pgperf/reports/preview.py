@@ -22,7 +22,7 @@ from pgperf.reports.labels import layer_title
 from pgperf.reports.outlook import Outlook, outlook
 from pgperf.reports.run_json import live_workers
 from pgperf.runner.plan import make_plan
-from pgperf.runner.preflight import ResourceEstimate, estimate
+from pgperf.runner.preflight import ResourceEstimate, estimate, time_refusal
 from pgperf.runner.run_time import promised_s
 from pgperf.runs import definitions
 
@@ -62,7 +62,8 @@ class Lacking:
 class Preview:
     """The confirm page's numbers.
 
-    `refusal` is why it cannot start at all; then there is no estimate.
+    `refusal` is why it cannot start: without a plan there is no estimate; with one, its six blocks
+    cannot fit into the time.
     """
 
     database: Database
@@ -119,6 +120,7 @@ def preview(
     return replace(
         shown,
         rows=list(_rows(benchmark.layers, plans[quick])),
+        refusal=time_refusal(plans[quick], get_settings().MAX_RUN_SECONDS),
         variants=len(plans[quick].variants),
         lacking=tuple(_lacking(plans[quick])),
         estimate=needs[quick],

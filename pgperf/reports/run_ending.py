@@ -19,8 +19,21 @@ def sentence(run: Run) -> str:
     ending = Ending.from_json(run.environment.get(ENDING))
     if ending is None:
         return ""
+    if (run.definition or {}).get("ends_after_blocks"):
+        return _of_test(ending, run.definition["blocks"])
     prediction = Prediction.from_json(run.environment.get(PREDICTED))
     return " ".join(filter(None, (_ended(ending, _remedy(run)), _predicted(prediction))))
+
+
+def _of_test(ending: Ending, blocks: int) -> str:
+    """Of a run that tests a verdict: it has no target, and needs all its blocks."""
+    used = _used(ending) % _words(ending)
+    if ending.blocks >= blocks:
+        return f"{used}."
+    needed = (
+        _("the test needs %d blocks and decides nothing: try again when the machine is quieter.") % blocks
+    )
+    return f"{used}; {needed}"
 
 
 def _ended(ending: Ending, remedy: str) -> str:

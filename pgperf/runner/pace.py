@@ -45,6 +45,7 @@ class Pace:
         self._promised_s = min(run_time.promised_s(plan), most_s)
         self.budget_s = math.inf if plan.definition.is_fixed else self._promised_s
         self.planned_rounds = plan.definition.rounds
+        self._least_blocks = min(LEAST_BLOCKS, plan.definition.most_blocks)
         self._slowest_s = 0.0
         self.blocks = 0
 
@@ -62,7 +63,7 @@ class Pace:
         if not self.blocks or math.isinf(self.budget_s):
             return True
         least_s = self._seconds(self._blocks_from(self.blocks, self.blocks + 1))
-        return (least_s if self.blocks < LEAST_BLOCKS else self._slowest_s) <= self.left_s()
+        return (least_s if self.blocks < self._least_blocks else self._slowest_s) <= self.left_s()
 
     def block_ended(self, took_s: float) -> None:
         """`took_s`: without what a run does once, such as its pilot."""
@@ -125,7 +126,7 @@ class Pace:
         todo = self._diagnostics(cohort, block)
         for later in range(cohort + 1, len(self._plan.cohorts)):
             todo += self._steps(later, block)
-        return todo + self._blocks_from(block + 1, LEAST_BLOCKS)
+        return todo + self._blocks_from(block + 1, self._least_blocks)
 
     def _blocks_from(self, first: int, end: int) -> Counter[Step]:
         todo = Counter[Step]()
@@ -162,9 +163,13 @@ class Pace:
         """The refusal of a run whose first block has not ended long after the budget: each of six
         takes as long.
         """
-        return preflight.too_short(LEAST_BLOCKS * self.passed_s(), self.budget_s)
+        return self._refusal(self._least_blocks * self.passed_s())
 
     def too_short(self, cohort: int) -> BudgetTooShort:
         """The refusal of a run that is about to time the first round of that cohort."""
         todo = self._after(cohort, 0) + Counter({Step(cohort, run_time.ROUND): 1})
-        return preflight.too_short(self.passed_s() + self._seconds(todo), self.budget_s)
+        return self._refusal(self.passed_s() + self._seconds(todo))
+
+    def _refusal(self, least_s: float) -> BudgetTooShort:
+        chosen = not self._plan.definition.ends_after_blocks
+        return preflight.too_short(least_s, self.budget_s, chosen=chosen)

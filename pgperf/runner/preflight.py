@@ -21,6 +21,7 @@ from pgperf.runner.plan import make_plan
 
 #: What a refused run should ask for, over the time that it seems to need.
 _RESERVE = 1.1
+_MOST = "PGPERF['MAX_RUN_SECONDS']"
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,36 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
     raise PreflightRefused(f"{problem}. It fits with {offered}" if offered else problem)
 
 
-def too_short(least_s: float, budget_s: float) -> BudgetTooShort:
-    """The refusal of a run whose six blocks take at least `least_s`."""
+def time_refusal(plan: Plan, max_seconds: float) -> str:
+    """Why six blocks of the plan cannot fit into its time budget or into what is allowed; "" if they
+    can, and for a run of a fixed length.
+    """
+    if plan.definition.is_fixed:
+        return ""
+    least_s, budget_s = run_time.least_s(plan), plan.definition.budget_s or math.inf
+    if least_s > min(budget_s, max_seconds):
+        return (
+            str(too_short(least_s, budget_s)) if least_s <= max_seconds else _too_long(least_s, max_seconds)
+        )
+    return ""
+
+
+def _too_long(least_s: float, max_seconds: float) -> str:
+    return (
+        f"time: {LEAST_BLOCKS} blocks take at least {lasting(math.ceil(least_s))}, allowed are {lasting(max_seconds)}"
+        f" ({_MOST}); choose fewer routes, layers or clients"
+    )
+
+
+def too_short(least_s: float, budget_s: float, *, chosen: bool = True) -> BudgetTooShort:
+    """The refusal of a run whose six blocks take at least `least_s`. `chosen`: by a user, who can
+    choose another budget or plan.
+    """
     asked = ASKED_BUDGET.format(math.ceil(least_s * _RESERVE))
+    smaller = f"{asked}, or choose fewer layers, routes or clients"
     return BudgetTooShort(
         f"time budget: {LEAST_BLOCKS} blocks take at least {lasting(math.ceil(least_s))} on this machine, and the run"
-        f" has {lasting(budget_s)}; {asked}, or choose fewer layers, routes or clients"
+        f" has {lasting(budget_s)}; {smaller if chosen else 'try again when the machine is quieter'}"
     )
 
 
@@ -189,6 +214,6 @@ def _problem(need: ResourceEstimate, headroom: Headroom, connection_share: float
     if need.seconds > max_seconds:
         return (
             f"time: the run would take about {lasting(need.seconds)}, allowed are {lasting(max_seconds)} "
-            "(PGPERF['MAX_RUN_SECONDS']); choose fewer blocks, rounds, routes or layers"
+            f"({_MOST}); choose fewer blocks, rounds, routes or layers"
         )
     return ""

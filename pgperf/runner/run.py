@@ -403,21 +403,17 @@ class _RunGuard:
         ).to_json()
 
     def _tell(self, doing: str) -> None:
-        of = f" of {self._definition.blocks}" if self._definition.is_fixed else ""
+        known = self._definition.is_fixed or self._definition.ends_after_blocks
+        of = f" of {self._definition.blocks}" if known else ""
         message = f"Block {self._block + 1}{of}: {doing}."
         self._observer.progress(
             self._share(), " ".join(filter(None, (message, self._known(), self._times())))
         )
 
     def _share(self) -> float:
-        if self._fills_budget:
+        if self._definition.fills_budget:
             return min(1.0, self.pace.passed_s() / self.pace.budget_s)
         return self.progress.share()
-
-    @property
-    def _fills_budget(self) -> bool:
-        """Has the run as many blocks as fit into the time that its user gave?"""
-        return bool(self._definition.budget_s) and not self._definition.is_fixed
 
     def _known(self) -> str:
         """The precision of the last look and the target."""
@@ -431,7 +427,7 @@ class _RunGuard:
     def _times(self) -> str:
         """The time that has passed, and the time left: at most that of the budget."""
         passed = f"{duration(self.pace.passed_s())} passed"
-        if self._fills_budget:
+        if self._definition.fills_budget:
             return f"{passed}, at most {duration(self.pace.left_s())} left."
         left_s = self.progress.left_s()
         if not self._definition.is_fixed:

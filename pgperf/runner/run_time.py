@@ -84,6 +84,11 @@ def promised_s(plan: Plan) -> float:
     """
     if plan.definition.budget_s or plan.definition.is_fixed:
         return plan.definition.budget_s or seconds(plan)
+    return with_reserve_s(plan)
+
+
+def with_reserve_s(plan: Plan) -> float:
+    """The predicted wall time, at least the least time with its reserve."""
     least = least_s(plan)
     more = max(min(_LATE_TIMES * least, _LATE_S), _LATE_SHARE * least)
     return max(seconds(plan), least + more)

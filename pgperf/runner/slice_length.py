@@ -171,9 +171,12 @@ def _at_rate(
 
 
 def predicted_op_s(definition: Definition, variant: Variant) -> float:
-    """The time of one operation, where its nature tells; 0 where it does not.
+    """The time of one operation, where an earlier run or its nature tells; 0 where neither does."""
+    return max(definition.work(variant.workload).op_s, _by_nature_s(definition, variant))
 
-    Operations that connect or insert many rows take about as long whatever the driver. A query can
+
+def _by_nature_s(definition: Definition, variant: Variant) -> float:
+    """Operations that connect or insert many rows take about as long whatever the driver. A query can
     take any time, but at least a round trip over a delayed route. Clients connect side by side, and
     those of a single thread one after the other.
     """

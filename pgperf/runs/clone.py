@@ -64,7 +64,7 @@ def _from_run(run: Run, works: list[dict[str, Any]], workloads: QuerySet[Workloa
         title=run.benchmark.title if run.benchmark else run.benchmark_name,
         description=f"As run {run.pk} was asked to do it.",
         database=run.database,
-        **_frozen(Benchmark, run.definition),
+        **_frozen(Benchmark, _without_test(run.definition)),
     )
     with transaction.atomic(using=using):
         _check(benchmark)
@@ -107,6 +107,11 @@ def _frozen(model: type[models.Model], definition: dict[str, Any]) -> dict[str, 
     plain = (field.name for field in model._meta.concrete_fields if not field.is_relation)
     found = {name: definition.get(name) for name in plain if name != "name"}
     return {name: deepcopy(value) for name, value in found.items() if value is not None}
+
+
+def _without_test(definition: dict[str, Any]) -> dict[str, Any]:
+    """Without the time budget of a run that tests a verdict: a benchmark would fill it with blocks."""
+    return {**definition, "budget_s": 0} if definition.get("ends_after_blocks") else definition
 
 
 def _works(run: Run) -> list[dict[str, Any]]:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from pgperf.analysis import interventions, verdict_kinds
-from pgperf.analysis.verdict import Verdict
+from pgperf.analysis.verdict import UNDECIDED, Confirmation, Verdict
 from pgperf.conf import get_settings
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Definition, most_direct
+from pgperf.core.records import ENDING, Definition, Ending, most_direct
 from pgperf.models import Database, Run, VariantResult
 from pgperf.runs import state
-from pgperf.runs.confirmation_definition import paired, told_apart
+from pgperf.runs.confirmation_definition import in_time, paired, told_apart
 from pgperf.runs.definitions import starting_here
 
 #: Characters of an unknown label that an error shows.
@@ -66,8 +66,9 @@ def definition(row: VariantResult) -> Definition:
             f"database: {run.database_name} was deleted, so nothing can be measured there again"
         )
     asked = starting_here(Definition.from_json(run.definition))
-    most = get_settings().MAX_CLIENTS
-    return paired(asked, row.record, intervention(row), lambda: _direct(row, database), most)
+    settings, test = get_settings(), intervention(row)
+    found = paired(asked, row.record, test, lambda: _direct(row, database), settings.MAX_CLIENTS)
+    return in_time(found, row.record, test, settings.MAX_RUN_SECONDS)
 
 
 def request(row: VariantResult, **asked: Any) -> Run:
@@ -89,9 +90,23 @@ def tested(run: Run) -> tuple[VariantResult, Verdict] | None:
     verdict = row.record.verdict if row else None
     if row is None or verdict is None:
         return None
-    own, changed = told_apart([each.record for each in run.variants.all()], row.record)
-    found = verdict_kinds.confirm(verdict, run.intervention, own, changed)
+    found = _too_few_blocks(run) or _found(run, row, verdict)
     return row, verdict_kinds.confirmed(verdict, replace(found, run=run.pk))
+
+
+def _too_few_blocks(run: Run) -> Confirmation | None:
+    """The outcome of a test whose time was up before its last block; None of one with all blocks. It
+    decides nothing: it has no diagnostic slices, and without those a verdict may be another one.
+    """
+    ending, asked = Ending.from_json(run.environment.get(ENDING)), Definition.from_json(run.definition)
+    if ending is None or not asked.ends_after_blocks or ending.blocks >= asked.blocks:
+        return None
+    return Confirmation(run.intervention, UNDECIDED, blocks=ending.blocks)
+
+
+def _found(run: Run, row: VariantResult, verdict: Verdict) -> Confirmation:
+    own, changed = told_apart([each.record for each in run.variants.all()], row.record)
+    return verdict_kinds.confirm(verdict, run.intervention, own, changed)
 
 
 def _is_socket(row: VariantResult) -> bool:

@@ -2,12 +2,14 @@
 side. Pure.
 """
 
+import math
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from pgperf.analysis import interventions
+from pgperf.analysis.number_text import in_one_unit
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog.light import LIGHT
 from pgperf.core.client_environment import DEFAULT
@@ -15,6 +17,9 @@ from pgperf.core.delayed_routes import lengthened
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import BASE_LAYER, LAYERS, VIEW_LAYER
 from pgperf.core.records import Definition
+from pgperf.runner import run_time
+from pgperf.runner.plan import make_plan
+from pgperf.runner.preflight import lasting
 
 #: The fewest that an interval over blocks and a verdict allow.
 BLOCKS, ROUNDS = 6, 3
@@ -49,10 +54,42 @@ def paired(
         cold_blocks=0,
         precision=0.0,
         budget_s=0,
+        ends_after_blocks=False,
         diagnostic_ms=asked.diagnostic_ms or _DIAGNOSTIC_MS,
         seed=secrets.randbelow(2**31),
     )
     return replace(own, **_change(own, variant, test, direct, most_clients))
+
+
+def in_time(asked: Definition, variant: VariantSummary, test: str, most_s: float) -> Definition:
+    """The definition with a time budget, at most `most_s`, in which its blocks fit by the variant's
+    measured time of an operation; as it is where that is not known.
+
+    Raises InvalidDefinition where six blocks cannot fit.
+    """
+    if not variant.us_per_op:
+        return asked
+    timed = _as_slow(asked, variant, test)
+    plan = make_plan(timed)
+    if (least_s := run_time.least_s(plan)) > most_s:
+        raise InvalidDefinition(
+            f"time: the test takes at least {lasting(math.ceil(least_s))}, because an operation of {variant.label}"
+            f" takes {' '.join(in_one_unit(variant.us_per_op))}; allowed are {lasting(most_s)}"
+            " (PGPERF['MAX_RUN_SECONDS'])"
+        )
+    budget_s = min(math.ceil(run_time.with_reserve_s(plan)), math.floor(most_s))
+    return replace(timed, budget_s=budget_s, ends_after_blocks=True)
+
+
+def _as_slow(asked: Definition, variant: VariantSummary, test: str) -> Definition:
+    """The definition whose tested workload is as slow as the change can make it. Twice the clients
+    wait twice as long where something is used up.
+    """
+    times = 2 if test == interventions.DOUBLE_CLIENTS else 1
+    added_s = interventions.added_distance_ms(variant) / 1000 if test == interventions.ADD_DISTANCE else 0.0
+    op_s = times * (variant.us_per_op or 0.0) / 1e6 + added_s
+    works = [replace(work, op_s=op_s) if work.name == variant.workload else work for work in asked.workloads]
+    return replace(asked, workloads=tuple(works))
 
 
 def _change(

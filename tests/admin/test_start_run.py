@@ -217,6 +217,38 @@ def test_the_page_warns_of_limits_that_the_worker_enforces(
     assert not re.search(r'<button type="submit" class="default"[^>]*disabled', text)
 
 
+START = r'<button type="submit" class="default"{}>'
+
+
+def test_a_run_whose_six_blocks_cannot_fit_is_not_started(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    """The page names the least time, and another budget can be tried."""
+    short = form(database, budget_s=10)
+    text = admin_page.post(page, short).content.decode()
+    assert not Run.objects.exists()
+    least_s = int(re.findall(r"time budget: 6 blocks take at least (\d+) s .* has 10 s;", text)[0])
+    assert least_s > 10
+    assert re.search(START.format(" disabled"), text)
+    assert text.count("blocks take at least") == 1
+    answer = admin_page.post(page, {**short, "budget_s": least_s, "update": "1"})
+    assert 'name="update"' in text
+    assert re.search(START.format(""), admin_page.get(answer["Location"]).content.decode())
+    admin_page.post(page, {**short, "budget_s": least_s})
+    assert Run.objects.get().definition["budget_s"] == least_s
+
+
+def test_a_run_whose_six_blocks_take_longer_than_allowed_is_not_started(
+    admin_page: Client, page: str, database: Database, settings: Any
+) -> None:
+    Benchmark.objects.update(precision=2.0)
+    settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": 10}
+    text = admin_page.post(page, form(database)).content.decode()
+    assert re.search(r"time: 6 blocks take at least \d+ s.*, allowed are 10 s \(PGPERF", text)
+    assert re.search(START.format(" disabled"), text)
+    assert not Run.objects.exists()
+
+
 def test_run_again_selects_database_and_length(admin_page: Client, page: str, database: Database) -> None:
     other = factories.make_database("other")
     text = admin_page.get(f"{page}?database={other.pk}&length=quick").content.decode()

@@ -1,6 +1,8 @@
 """benchmarks.false_alarms: the compared pairs, the definition of an alarm, and the bar."""
 
 import json
+import math
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +31,8 @@ from pgperf.core.records import ENDING, Ending, Plan, Variant, VariantBlock
 from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan, round_order
 from tests.core.builders import slice_record
+
+PAGE = Path(__file__).parents[2] / "docs" / "campaigns" / "false-alarms.md"
 
 
 def options(**fields: Any) -> Namespace:
@@ -130,12 +134,39 @@ def test_beside_load_alarms_may_be_rarer(alarms: list[int], differs: int, holds:
         ({}, FULL),
         ({"suite": True}, RunsBar()),
         ({"stopping": True}, RunsBar()),
-        ({"stopping": True, "rivals": 2}, BESIDE_LOAD),
+        ({"stopping": True, "rivals": 4}, BESIDE_LOAD),
         ({"stopping": True, "quick": True}, WIDER),
     ],
 )
 def test_each_condition_has_its_bar(fields: dict[str, Any], bar: object) -> None:
     assert bar_of(options(**fields)) == bar
+
+
+def declared() -> list[Namespace]:
+    """The options of each command of the page that has runs as users have them."""
+    page = PAGE.read_text()
+    commands = re.findall(
+        r"^    python -m benchmarks\.false_alarms (.*--stopping.*) --out \$FILE$", page, re.M
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        found = []
+        for command in commands:
+            assert "--seed " in command
+            patch.setattr("sys.argv", ["false_alarms", *command.split()])
+            found.append(false_alarms._options())
+        return found
+
+
+def test_the_page_declares_conditions_and_seeds() -> None:
+    quiet, suite, loaded = declared()
+    assert [each.rivals for each in (quiet, suite, loaded)] == [0, 0, 4]
+    assert [each.suite for each in (quiet, suite, loaded)] == [False, True, False]
+    page = PAGE.read_text()
+    last, last_of_suite = (
+        each.seed + math.ceil(each.comparisons / pairs) - 1 for each, pairs in ((quiet, 12), (suite, 18))
+    )
+    assert loaded.seed == quiet.seed
+    assert f"{quiet.seed} to {last}, with `--suite` {suite.seed} to {last_of_suite}." in page
 
 
 def test_a_run_that_stops_ends_as_a_quick_run_of_a_user() -> None:

@@ -44,8 +44,10 @@ def test_a_run_is_read_from_its_json() -> None:
     ending = Ending(reason="budget", blocks=7, seconds=58.0, budget_s=60.0, precision=0.04, target=None)
     stored = {PREDICTED: prediction.to_json(), ENDING: ending.to_json()}
     run = {"status": "done", "error": "", "environment": stored}
-    found = Reached.of(Case(4, 2, 0.0), {"run": run})
-    assert found == Reached(4, 2, 0.0, 0.03, 60.0, 0.04, 58.0)
+    comparisons = [{"pairs": 27}, {"pairs": 28}]
+    found = Reached.of(Case(4, 2, 0.0), {"run": run, "comparisons": comparisons}, 0.21)
+    assert found == Reached(4, 2, 0.0, 0.03, 60.0, 0.04, 58.0, 7, 5, 7, 4.0, 0.21)
+    assert Reached.of(Case(4, 2, 0.0), {"run": run, "comparisons": []}).rounds is None
     assert Reached.of(Case(4, 2, 0.0), {"run": {**run, "environment": {}}}).ratio == math.inf
 
 
@@ -55,6 +57,33 @@ def test_a_run_that_was_refused_for_its_time_is_outside() -> None:
     assert not Reached.of(Case(7, 6, 0.0), {"run": refused}).is_inside
     with pytest.raises(SystemExit, match="verdict: cannot measure: the server is gone"):
         Reached.of(Case(7, 6, 0.0), {"run": {**refused, "error": "the server is gone"}})
+
+
+def test_a_line_without_blocks_and_scatter_is_read() -> None:
+    line = {"seed": 1, "rivals": 0, "target": 2.0, "predicted": 0.08, "predicted_s": 55.7, "reached": 0.04,
+            "seconds": 56.9}  # fmt: skip
+    assert (Reached(**line).ratio, Reached(**line).rounds) == (0.5, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("runs", "code", "verdict"),
+    [(29, 1, "not judged: 29 runs of a campaign of 30"), (30, 0, "the bar holds")],
+)
+def test_fewer_runs_than_a_campaign_are_not_judged(
+    runs: int,
+    code: int,
+    verdict: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "runs.jsonl"
+    for seed in range(1, 31):
+        json_lines.append(out, asdict(replace(RUN, seed=seed)))
+    asked = Namespace(quick=False, runs=runs, seed=1, out=out)
+    monkeypatch.setattr(predicted_precision, "_options", lambda: asked)
+    assert predicted_precision.main() == code
+    assert capsys.readouterr().out.endswith(f"verdict: {verdict}\n")
 
 
 @pytest.mark.parametrize(("quick", "measured"), [(False, [2]), (True, [1, 2, 3])])
@@ -77,7 +106,7 @@ def test_seeds_of_the_file_are_not_run_again_but_by_a_quick_run(
     monkeypatch.setattr(predicted_precision, "_measured", run)
     asked = Namespace(quick=quick, runs=3, seed=1, out=out)
     monkeypatch.setattr(predicted_precision, "_options", lambda: asked)
-    assert predicted_precision.main() == 0
+    assert predicted_precision.main() == (0 if quick else 1)  # three runs are no campaign
     assert seeds == measured
     assert len(json_lines.read(out)) == (2 if quick else 3)
 

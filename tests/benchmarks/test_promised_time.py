@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks import json_lines, promised_time
+from benchmarks import json_lines, promised_site, promised_time
 from benchmarks.promised_time import (
     LOADS,
     ORM,
     SHORTER,
     SLOW,
+    SLOW_FREE,
     Case,
     Pair,
     Promise,
@@ -27,6 +28,7 @@ from benchmarks.promised_time import (
     took_s,
 )
 from pgperf.core.records import ENDING, Ending
+from pgperf.models import Benchmark
 from pgperf.runner import preflight
 
 KEPT = Promise(1, ORM, 0, 40.0, 36.0, "precision")
@@ -53,10 +55,28 @@ def refused(least_s: float, budget_s: float = 60.0) -> dict[str, Any]:
 def test_six_seeds_in_a_row_have_each_benchmark_with_each_load() -> None:
     for first in range(1, 31, 6):
         cases = [Case.of(seed) for seed in range(first, first + 6)]
-        assert {(case.benchmark, case.rivals) for case in cases} == {
-            (b, n) for b in (ORM, SLOW) for n in LOADS
+        assert {(case.benchmark == ORM, case.rivals) for case in cases} == {
+            (is_orm, n) for is_orm in (True, False) for n in LOADS
         }
     assert Case.of(3) == Case.of(3)
+
+
+def test_twelve_seeds_in_a_row_have_the_slow_query_with_and_without_a_budget() -> None:
+    cases = [Case.of(seed) for seed in range(1, 13) if Case.of(seed).benchmark != ORM]
+    assert {(case.benchmark, case.rivals) for case in cases} == {
+        (b, n) for b in (SLOW, SLOW_FREE) for n in LOADS
+    }
+    campaign = [Case.of(seed).benchmark for seed in range(1, 31)]
+    assert abs(campaign.count(SLOW) - campaign.count(SLOW_FREE)) == 1
+
+
+@pytest.mark.django_db
+def test_the_site_has_the_slow_query_with_and_without_a_budget() -> None:
+    promised_site._create_benchmarks()
+    budgets = dict(Benchmark.objects.filter(name__startswith=SLOW).values_list("name", "budget_s"))
+    assert budgets == {SLOW: 120, SLOW_FREE: 0}
+    slow, free = (Benchmark.objects.get(name=name).workloads[0] for name in (SLOW, SLOW_FREE))
+    assert (slow.limit, slow.model) == (free.limit, free.model)
 
 
 def test_the_real_time_goes_from_the_request_to_the_end() -> None:

@@ -457,6 +457,20 @@ class TestDoctor:
             "doctor"
         )
 
+    def test_workers_elsewhere_are_named_beside_the_look(
+        self, demo: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(doctor.socket, "gethostname", lambda: "web1")
+        make_worker("pgperf@web1")
+        assert not any("elsewhere" in each.text for each in doctor.outlook())
+        make_worker("pgperf@db1")
+        (note,) = (each for each in doctor.outlook() if "elsewhere" in each.text)
+        assert (note.mark, note.subject) == ("note", "this machine now")
+        assert note.text == (
+            "the look is at web1; by their names, these workers measure elsewhere: pgperf@db1"
+        )
+        assert note.hint.startswith("run pgperf doctor on the worker's machine")
+
     def test_while_a_run_measures_here_it_does_not_look(self, demo: Database) -> None:
         make_run(Run.Status.RUNNING, database=demo, busy_host=state.load_host())
         assert "note     this machine now: a run of pgperf measures on this machine now" in pgperf("doctor")

@@ -85,3 +85,20 @@ def test_one_client_on_a_cpu_of_its_own_may_share_that_of_the_server(
 def test_a_run_of_a_fixed_length_or_without_an_environment_has_no_sentence() -> None:
     assert sentence(Run()) == ""
     assert sentence(Run(environment={"python": "3.11"})) == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"reason": "blocks", "blocks": 6, "precision": None}, "6 blocks measured in 58 s."),
+        (
+            {"reason": "budget", "blocks": 4},
+            "58 s of 90 s used, and another block would not have fit; the test needs 6 blocks and decides nothing:"
+            " try again when the machine is quieter.",
+        ),
+    ],
+)
+def test_a_test_of_a_verdict_needs_all_its_blocks(changed: dict[str, object], expected: str) -> None:
+    ending = replace(ENOUGH, target=None, **changed)  # type: ignore[arg-type]
+    definition = {"ends_after_blocks": True, "blocks": 6}
+    assert sentence(Run(definition=definition, environment={ENDING: ending.to_json()})) == expected

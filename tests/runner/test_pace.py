@@ -86,6 +86,16 @@ def test_a_run_with_time_to_spare_has_all_rounds_and_as_many_blocks_as_fit() -> 
     assert len(run.rounds) == int((60 - 0.2) / block_s)
 
 
+def test_a_run_that_ends_after_its_blocks_has_no_more_in_its_budget() -> None:
+    run = Run(planned(budget_s=600, blocks=6, ends_after_blocks=True))
+    assert run.all() < 60
+    assert run.rounds == [ROUNDS] * 6
+    slow = Run(planned(budget_s=60, blocks=6, ends_after_blocks=True), round=2.0)
+    assert slow.all() <= 60
+    assert len(slow.rounds) == 6
+    assert all(1 <= count < ROUNDS for count in slow.rounds)
+
+
 def test_slow_operations_get_fewer_rounds_so_that_six_blocks_fit() -> None:
     run = Run(planned(budget_s=60), round=2.0)
     took_s = run.all()

@@ -179,6 +179,20 @@ def test_a_refusal_names_the_field_of_the_form_and_minutes() -> None:
     )
     assert asked_budget_s(refusal) == 1306
     assert preflight.lasting(59.4) == "59 s"
+    test = str(preflight.too_short(1186.4, 59.6, chosen=False))
+    assert test.endswith("the run has 60 s (1 min 0 s); try again when the machine is quieter")
+    assert asked_budget_s(test) is None
+
+
+def test_six_blocks_must_fit_by_the_plan_alone() -> None:
+    plan, fixed = make_plan(site(budget_s=60, restart_s=8.0)), make_plan(site(restart_s=8.0))
+    assert preflight.time_refusal(make_plan(site(budget_s=60)), 1800) == ""
+    assert fixed.definition.is_fixed
+    assert preflight.time_refusal(fixed, 1) == ""
+    assert "has 60 s" in preflight.time_refusal(plan, 1800)
+    assert asked_budget_s(preflight.time_refusal(plan, 1800))
+    assert asked_budget_s(preflight.time_refusal(plan, 100)) is None
+    assert "allowed are 100 s (1 min 40 s)" in preflight.time_refusal(plan, 100)
 
 
 def test_more_rounds_take_longer() -> None:

@@ -90,6 +90,15 @@ def test_a_benchmark_from_a_run_has_the_same_definition() -> None:
     assert {**again, "seed": 0, "benchmark": ""} == {**run.definition, "seed": 0, "benchmark": ""}
 
 
+def test_a_benchmark_from_a_test_of_a_verdict_does_not_fill_its_budget() -> None:
+    run = run_column(factories.make_benchmark())
+    run.definition |= {"precision": 0.0, "blocks": 6, "budget_s": 330, "ends_after_blocks": True}
+    made = clone.from_run(run, Workload.objects.all())
+    assert (made.precision, made.blocks, made.budget_s) == (0.0, 6, 0)
+    run.definition |= {"ends_after_blocks": False}
+    assert clone.from_run(run, Workload.objects.all()).budget_s == 330
+
+
 def test_a_changed_or_deleted_workload_is_restored_under_a_new_name() -> None:
     run = run_column(factories.make_benchmark())
     workload = Workload.objects.get(name="site-by-domain")

@@ -1,5 +1,6 @@
 """The run that tests a verdict: its definition, and its effect on the verdict."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,20 @@ from pgperf.catalog.light import LIGHT
 from pgperf.catalog.orm_overhead import ORM_OVERHEAD
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Page, Variant, WorkloadDefinition
+from pgperf.core.records import (
+    BLOCKS,
+    BUDGET,
+    ENDING,
+    Definition,
+    Ending,
+    Page,
+    Variant,
+    WorkloadDefinition,
+)
 from pgperf.models import Database, Run, Target, VariantResult
 from pgperf.reports.confirmation import preview
+from pgperf.reports.number_format import seconds
+from pgperf.runner import run_time
 from pgperf.runner.plan import make_plan
 from pgperf.runs import confirmation as module
 from pgperf.runs import confirmation_definition, state
@@ -189,6 +201,81 @@ def test_the_longest_route_name_can_be_extended(database: Database) -> None:
     far = module.definition(row).routes[1]
     assert far == f"{name}+2.5ms"
     assert add(row.run, route=far, label="far") == VariantResult.objects.get(route=far)
+
+
+SLOW_US = 170_000.0
+
+
+def test_a_slow_operation_prolongs_the_promise(database: Database) -> None:
+    """Six blocks of three rounds: of each variant, and of the control, a slice of five seconds."""
+    fast, slow = (preview(result(database, us=us)).needs[-1].takes for us in (211.0, SLOW_US))
+    assert fast == "at most 48 s"
+    asked = module.definition(result(database, us=SLOW_US))
+    variants = len(make_plan(asked).variants)
+    assert 6 * 3 * variants * 5 < asked.budget_s < 1.5 * 6 * 3 * variants * 5
+    assert slow == f"at most {seconds(asked.budget_s)}"
+
+
+@pytest.mark.parametrize(
+    ("intervention", "more", "times"), [("double_clients", {}, 2.0), ("bypass_pooler", {}, 1.0)]
+)
+def test_twice_the_clients_may_wait_twice_as_long(
+    database: Database, intervention: str, more: dict[str, Any], times: float
+) -> None:
+    row = result(database, intervention=intervention, route="pgbouncer", us=SLOW_US, **more)
+    assert module.definition(row).workloads[0].op_s == pytest.approx(times * SLOW_US / 1e6)
+
+
+def test_an_added_distance_is_in_the_predicted_time(database: Database) -> None:
+    row = result(database, intervention="add_distance", clients=4, us=SLOW_US)
+    asked = module.definition(row)
+    added_ms = apart(asked.routes[1])[1]
+    assert added_ms > 10
+    assert asked.workloads[0].op_s == pytest.approx(SLOW_US / 1e6 + added_ms / 1000)
+
+
+def test_a_test_in_time_has_its_six_blocks_and_no_more(database: Database) -> None:
+    asked = module.definition(result(database, us=SLOW_US))
+    assert (asked.most_blocks, asked.diagnosed_block, asked.is_fixed) == (6, 5, False)
+    stored = Definition.from_json(asked.to_json())
+    assert (stored.budget_s, stored.most_blocks) == (asked.budget_s, 6)
+    assert "op_s" not in asked.to_json()["workloads"][0]
+
+
+def test_a_test_without_a_known_time_has_all_blocks_and_rounds(database: Database) -> None:
+    row = result(database)
+    VariantResult.objects.update(us_per_op=None)
+    asked = module.definition(VariantResult.objects.get(pk=row.pk))
+    assert (asked.is_fixed, asked.budget_s, asked.blocks, asked.rounds) == (True, 0, 6, 3)
+
+
+def test_a_test_that_cannot_fit_is_refused_with_the_least_time(database: Database, settings: Any) -> None:
+    row = result(database, us=SLOW_US)
+    least_s = math.ceil(run_time.least_s(make_plan(module.definition(row))))
+    settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": least_s + 1}
+    assert module.definition(row).budget_s == least_s + 1
+    settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": least_s - 1}
+    with pytest.raises(
+        InvalidDefinition, match=rf"time: the test takes at least {least_s} s .* takes 170 ms"
+    ):
+        module.definition(row)
+    assert "takes at least" in preview(row).refusal
+
+
+def test_a_test_with_too_few_blocks_decides_nothing(database: Database) -> None:
+    """Without its last block it has no diagnostic slices, and the verdict may read otherwise."""
+    run = confirmation(result(database), 60.0, "server_cpu")
+    ending = Ending(reason=BUDGET, blocks=4, seconds=70.0, budget_s=75.0, precision=None, target=None)
+    run.environment = {ENDING: ending.to_json()}
+    _, verdict = module.tested(run) or pytest.fail("nothing was tested")
+    found = verdict.confirmation
+    assert found
+    assert (verdict.certainty, found.outcome, found.numbers) == ("likely", "undecided", None)
+    assert "only 4 blocks fitted" in verdict_kinds.confirmation_evidence(verdict)
+    assert Verdict.from_json(verdict.to_json()) == verdict
+    run.environment = {ENDING: replace(ending, reason=BLOCKS, blocks=6).to_json()}
+    _, verdict = module.tested(run) or pytest.fail("nothing was tested")
+    assert verdict.certainty == "withdrawn"
 
 
 def test_a_refusal_names_the_obstacle(database: Database, settings: Any) -> None:

@@ -1,5 +1,6 @@
-/* Updates the preview when the database changes, disables the buttons after a click, and makes a new token when the
-   browser shows the page again as it was left: the used one would find the run that it has started. */
+/* Updates the preview when the database changes, lets a refused run be tried with another length or time budget,
+   disables the buttons after a click, and makes a new token when the browser shows the page again as it was left:
+   the used one would find the run that it has started. */
 "use strict";
 (function () {
     const form = document.getElementById("pgperf-start");
@@ -22,6 +23,9 @@
             window.location.assign(window.location.pathname + "?" + query);
         });
     }
+    form.addEventListener("input", (event) => {
+        if (["length", "budget_s"].includes(event.target.name)) form.querySelector(".default").disabled = false;
+    });
     window.addEventListener("pageshow", (event) => {
         if (event.persisted) form.querySelector("[name=token]").value = newToken();
     });

@@ -88,6 +88,11 @@ def found(rows: RunRows) -> list[Staircase]:
     return [Staircase(steps, by_identity, rows.published) for steps in steps_of_all]
 
 
+def alone(rows: RunRows) -> bool:
+    """Are steps of a web site all that the run measured?"""
+    return bool(found(rows)) and all(row.route in rows.run.definition[_BUILDS_ON] for row in rows.variants)
+
+
 def _is_step(variant: Variant, base: Variant) -> bool:
     """Do the two differ in the step alone? At a rate, all steps have the same requests/s."""
     return not variant.is_open_loop and variant.differs_in(base) == {"route"}

@@ -16,7 +16,13 @@ from tests.analysis.synthetic import piece
 from tests.cpu_accounts import add_cpu_accounts
 
 #: µs per operation of each layer over TCP.
-LAYERS = {"libpq": 2_500.0, "psycopg2": 2_700.0, "psycopg": 2_800.0, "django_cursor": 3_100.0, "django_view": 9_000.0}
+LAYERS = {
+    "libpq": 2_500.0,
+    "psycopg2": 2_700.0,
+    "psycopg": 2_800.0,
+    "django_cursor": 3_100.0,
+    "django_view": 9_000.0,
+}
 #: µs per request of each web server, and the route that it builds on: one that keeps its connection to
 #: the database saves the time of connecting.
 SERVERS = {
@@ -24,7 +30,6 @@ SERVERS = {
     "web_nginx": (18_900.0, "web_gunicorn"),
     "web_conn_kept": (11_400.0, "web_nginx"),
 }
-ROUTES = ("tcp", "socket", *SERVERS)
 _BLOCKS, _ROUNDS, _OPERATIONS = 6, 2, 200
 
 
@@ -37,7 +42,12 @@ def make_run(servers: Mapping[str, tuple[float, str]] = SERVERS) -> Run:
     summary = summarise(asked, variants, blocks, "psycopg")
     for row in summary["variants"]:
         us = row["us_per_op"]
-        row["cpu_us_per_op"] = {"client_user": 0.3 * us, "client_sys": 0.1 * us, "server": 0.3 * us, "pooler": 0.0}
+        row["cpu_us_per_op"] = {
+            "client_user": 0.3 * us,
+            "client_sys": 0.1 * us,
+            "server": 0.3 * us,
+            "pooler": 0.0,
+        }
     store.save_summary(run, summary)
     run.environment, run.timings = factories.ENVIRONMENT, {"wall_s": 84.2, "slices_s": 64.8}
     run.save()
@@ -56,13 +66,18 @@ def definition(servers: Mapping[str, tuple[float, str]] = SERVERS) -> Definition
     )
 
 
+def us_of(variant: Variant, servers: Mapping[str, tuple[float, str]] = SERVERS) -> float:
+    us = servers[variant.route][0] if variant.route in servers else LAYERS[variant.layer]
+    return us * (0.95 if variant.route == "socket" else 1.0)
+
+
 def _block(variant: Variant, number: int, servers: Mapping[str, tuple[float, str]]) -> VariantBlock:
     random = np.random.default_rng([number, *variant.label.encode()])
-    us = servers[variant.route][0] if variant.route in servers else LAYERS[variant.layer]
-    us *= 0.95 if variant.route == "socket" else 1.0
+    us = us_of(variant, servers)
     durations = (1000 * us * random.lognormal(0, 0.05, _OPERATIONS)).astype(np.int64)
     whole = latency.sums(durations)
-    pieces = (piece(us * random.lognormal(0, 0.01), at, _OPERATIONS // _ROUNDS) for at in range(_ROUNDS))
+    times = us * random.lognormal(0, 0.01, _ROUNDS)
+    pieces = (piece(each, at, _OPERATIONS // _ROUNDS, ops_per_s=1e6 / each) for at, each in enumerate(times))
     return VariantBlock(
         variant=variant, cohort=0, block=number, slices=tuple(pieces), histogram=whole.histogram, rows_per_op=1,
         latency_sum_ns=whole.sum_ns, latency_sum_sq=whole.sum_sq, latency_min_ns=whole.min_ns,

@@ -10,7 +10,7 @@ from pgperf.models import Run
 from tests import page_run
 from tests.browser.conftest import look
 from tests.browser.test_layout import CHARTS_STAND, CUT_LABELS, FAULTS
-from tests.browser.test_run_page import chart
+from tests.browser.test_run_page import CHART, chart
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -33,6 +33,19 @@ def test_later_rungs_stand_on_what_a_step_that_saves_time_leaves(page: Page, run
     assert data[kept][kept] == [times[nginx], times[kept]]
     assert data[gunicorn][kept] == [times[view], times[kept]]
     assert data[nginx][kept] is None
+
+
+def test_labels_are_broken_again_in_a_narrower_window(page: Page, run: Run) -> None:
+    run.variants.filter(layer="http").update(connect="per_operation", clients=20)
+    page.reload(wait_until="load")
+    page.evaluate(CHARTS_STAND)
+    wide = chart(page, "chart-latency")["labels"]
+    look(page, 800, "light")
+    page.wait_for_function(
+        f"wide => JSON.stringify(({CHART})('chart-latency').labels) !== JSON.stringify(wide)", arg=wide
+    )
+    page.evaluate(CHARTS_STAND)
+    assert page.evaluate(CUT_LABELS) == []
 
 
 @pytest.mark.parametrize("width", [1280, 800])

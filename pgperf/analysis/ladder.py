@@ -1,5 +1,5 @@
-"""Ladders: libpq, a driver, the Django cursor and the Django ORM on that driver; what each step
-costs.
+"""Ladders: libpq, a driver, the Django cursor and the Django ORM on that driver, or the view of a page
+and the web servers above it; what each step costs.
 
 Django climbs on the driver that it uses, and where that is psycopg 3 a second ladder may stand on
 psycopg2. Both have libpq for their ground.
@@ -17,7 +17,7 @@ from pgperf.analysis.fit import Fit
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.core.client_environment import DEFAULT
-from pgperf.core.layers import LAYERS, Layer, Rung, has_workers
+from pgperf.core.layers import LAYERS, Layer, Rung
 from pgperf.core.records import Variant
 
 
@@ -26,7 +26,8 @@ class Step:
     """One rung: `us` per operation, `step_us` above the rung below, `ratio` over the first rung.
 
     The first rung is its own step, and its ratio is 1. `low` and `high` are the ends of 95 %
-    intervals, None if unknown.
+    intervals, None if unknown. `server`: the route of a web server, "" for a rung on the route of the
+    ladder.
     """
 
     layer: str
@@ -40,6 +41,7 @@ class Step:
     ratio: float
     ratio_low: float | None
     ratio_high: float | None
+    server: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Ladder:
 
     A layer beside them is one step above the first rung. `driver` is the one that Django uses.
     `clients` is the number of connections: those of one process with several workers, or of as many
-    processes. The variants of all rungs share the other fields.
+    processes. The variants of all rungs share the other fields; those of web servers above a view
+    have routes of their own.
     """
 
     workload: str
@@ -68,16 +71,7 @@ class Ladder:
 
     def has(self, variant: Variant) -> bool:
         """Is the variant one of its rungs, or beside them?"""
-        shared = (
-            "workload", "route", "mode", "placement", "connect", "environment", "rate", "schedule", "hosts",
-        )  # fmt: skip
-        alike = all(getattr(self, name) == getattr(variant, name) for name in shared)
-        return (
-            alike
-            and self.clients == variant.connections
-            and variant.workers == (self.workers if has_workers(variant.layer) else 1)
-            and any(step.layer == variant.layer for step in (*self.steps, *self.side))
-        )
+        return any(step.label == variant.label for step in (*self.steps, *self.side))
 
     def to_json(self) -> dict[str, Any]:
         steps, side = ([asdict(step) for step in each] for each in (self.steps, self.side))
@@ -114,7 +108,8 @@ def _stands_on(layer: Layer, driver: str, django_driver: str) -> bool:
 
 
 def ladders(fit: Fit, variants: Sequence[Variant], django_driver: str) -> list[Ladder]:
-    """The ladders of variants that differ in their layer only; none without a measured rung.
+    """The ladders of variants that differ in their layer only, but for web servers, which stand on
+    each other in their order; none without a measured rung.
 
     `steps[k].us` is the sum of `step_us` up to k. Layers on no ladder stand beside the first one.
     """
@@ -186,6 +181,7 @@ def _step(fit: Fit, variant: Variant, below: Variant, first: Variant) -> Step:
         ratio=ratio.centre,
         ratio_low=ratio.low,
         ratio_high=ratio.high,
+        server="" if variant.route == first.route else variant.route,
     )
 
 

@@ -27,6 +27,7 @@ from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.run_comparison import levels
+from pgperf.analysis.served_page import with_servers
 from pgperf.analysis.timeline import timeline
 from pgperf.analysis.variant_comparisons import bases, pairs, same_but_layer, variant_comparisons
 from pgperf.analysis.variant_summary import VariantSummary
@@ -92,7 +93,7 @@ def summarise(
         "comparisons": variant_comparisons(time, asked),
         "ladders": [
             ladder.to_json()
-            for group in same_but_layer(originals)
+            for group in with_servers(definition, same_but_layer(originals))
             for ladder in ladders(time, group, django_driver)
         ],
         "geometric_means": [mean.to_json() for mean in geometric_means(definition, time, sound)],

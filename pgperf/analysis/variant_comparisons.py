@@ -9,6 +9,7 @@ from pgperf.analysis.fit import Fit, Pair
 from pgperf.analysis.ladder import climbs
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, classify
 from pgperf.analysis.paired_comparisons import PairedComparison
+from pgperf.analysis.served_page import servers_of
 from pgperf.core.layers import BASE_LAYER
 from pgperf.core.records import Definition, Variant
 
@@ -117,6 +118,7 @@ def _one_of_each_layer(group: Sequence[Variant]) -> list[list[Variant]]:
 
 def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: str) -> Iterator[Pair]:
     yield from _layer_pairs(same_but_layer(originals), django_driver)
+    yield from ((servers[0], view) for view, servers in servers_of(definition, originals).items())
     yield from chain.from_iterable(_further_kinds(definition, originals))
 
 

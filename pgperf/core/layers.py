@@ -458,6 +458,8 @@ BASE_LAYER = min(LAYERS.values(), key=lambda layer: layer.rung).name
 ORM_LAYER = "django_orm"
 #: The layer that runs a page in process.
 VIEW_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.VIEW)
+#: The layer that requests a page from a web server.
+SERVER_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.SERVER)
 
 
 def calls_orm(layer: str) -> bool:

@@ -242,10 +242,10 @@ def _added(rows: RunRows) -> Iterator[Point]:
         if told := suite.headlines(suite_settings(rows)):
             lines = tuple(map(Note, told[1:]))
             yield Point(_("How the layers compare"), tuple(told[:1]), lines, anchor="suite")
-    elif found := staircases.found(rows):
-        yield from _steps(found)
-    elif rows.ladders:
-        yield from _layers(ladders.first_load(rows.ladders), rows)
+    else:
+        if rows.ladders and not staircases.alone(rows):
+            yield from _layers(ladders.first_load(rows.ladders), rows)
+        yield from _steps(staircases.found(rows))
     if told := comparisons.workload_headlines(rows.comparisons):
         yield Point(_("Between the workloads"), tuple(told), anchor="comparisons")
     if told := comparisons.environment_headlines(rows.comparisons):

@@ -43,7 +43,8 @@ def note(*, one_fit: bool) -> str:
 
 
 def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
-    """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation.
+    """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation. What all
+    web servers of a ladder add is one.
 
     `among`: all ladders of the run where these are some of them, so that titles tell them apart.
     """
@@ -89,12 +90,12 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
             "max": _shared_maximum(ladders),
         }
     )
-    return {**chart, "ends": [*chart["ends"][:1], *map(_end, chart["ends"][1:], rungs[1:])]}
+    return {**chart, "ends": [chart["ends"][0], *(_end(chart, at, rungs[at]) for at in range(1, len(rungs)))]}
 
 
 def rung_lines(rung: Step, *, beside: bool) -> list[str]:
     """A rung's name over one or two lines."""
-    return [layer_title(rung.layer), _("alternative")] if beside else [layer_title(rung.layer)]
+    return [layer_title(rung.layer), *filter(None, [rung.server, _("alternative") if beside else ""])]
 
 
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
@@ -200,16 +201,9 @@ def _lines(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
 
 
 def _split_series(part: str, ladders: Sequence[Ladder]) -> Chart:
-    by_part = [{place_of(step.layer): step for step in ladder.steps} for ladder in ladders]
-    values = [_own_share(steps.get(part)) for steps in by_part]
+    own = ([step.step_us for step in ladder.steps if place_of(step.layer) == part] for ladder in ladders)
+    values = [sum(added) if added else None for added in own]
     return {"name": layer_title(part), "colour": colour(part), "values": values}
-
-
-def _own_share(step: Step | None) -> float | None:
-    """What a rung adds; the first rung adds all of its time."""
-    if step is None:
-        return None
-    return step.step_us
 
 
 def _whole(chart: Chart, row: int, end: str) -> str:
@@ -229,8 +223,17 @@ def _height(part: str) -> int:
     return LAYERS[part].rung if part in LAYERS else Rung.DRIVER
 
 
-def _end(time: str, step: Step) -> str:
-    return f"{time}  {number_format.ratio(step.ratio)}"
+def _end(chart: Chart, row: int, rung: Step) -> str:
+    """The text at the end of a rung. A step that saves time is drawn from the end of the rung below
+    back to its own, so the text has all three.
+    """
+    time, value, below = chart["ends"][row], chart["values"][row], chart["values"][chart["stands_on"][row]]
+    begin, saved, end = (
+        number_format.number(each, chart["decimals"]) for each in (below, below - value, value)
+    )
+    if value < below and begin != end:
+        time = f"{begin} − {saved} = {time}"
+    return f"{time}  {number_format.ratio(rung.ratio)}"
 
 
 def _shared_maximum(ladders: Sequence[Ladder]) -> float:
@@ -245,7 +248,7 @@ def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     first, last = ladder.steps[0], ladder.steps[-1]
     return _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(time)s more per operation.") % {
         "route": ladder_title(ladder, ladders),
-        "top": layer_title(last.layer),
+        "top": " · ".join(rung_lines(last, beside=False)),
         "ratio": number_format.ratio(last.ratio),
         "bottom": layer_title(first.layer),
         "time": number_format.time(last.us - first.us),

@@ -25,6 +25,7 @@ from pgperf.reports.table import (
     Cell,
     Column,
     Table,
+    count,
     exact,
     file_columns,
     interval,
@@ -86,6 +87,11 @@ def found(rows: RunRows) -> list[Staircase]:
     }
     steps_of_all = staircases(list(by_identity), builds_on, effects)
     return [Staircase(steps, by_identity, rows.published) for steps in steps_of_all]
+
+
+def alone(rows: RunRows) -> bool:
+    """Are steps of a web site all that the run measured?"""
+    return bool(found(rows)) and all(row.route in rows.run.definition[_BUILDS_ON] for row in rows.variants)
 
 
 def _is_step(variant: Variant, base: Variant) -> bool:
@@ -282,6 +288,7 @@ def staircases_json(rows: RunRows) -> list[dict[str, Any]]:
 
 def _step_json(staircase: Staircase, step: Step) -> dict[str, Any]:
     row = staircase.row(step)
+    processes, cpus = _size(row)
     return {
         "step": step.variant.route,
         "variant": step.variant.label,
@@ -293,6 +300,8 @@ def _step_json(staircase: Staircase, step: Step) -> dict[str, Any]:
         "us_per_op_high": row.us_per_op_high,
         "effect": _effect_json(step.own),
         "total": _effect_json(step.total),
+        "web_workers": processes,
+        "servers_cpus": cpus,
     }
 
 
@@ -315,6 +324,8 @@ def _columns() -> tuple[Column, ...]:
         text_column(_("outcome"), "outcome"),
         Column(_("over the first step"), keys=("total",)),
         interval_column("total_low", "total_high"),
+        Column(_("web processes"), keys=("web_workers",)),
+        Column(_("servers’ CPUs"), keys=("servers_cpus",)),
     )
 
 
@@ -331,7 +342,19 @@ def _row(staircase: Staircase, step: Step) -> tuple[Cell, ...]:
         *_effect_cells(step.own),
         _outcome_cell(step.own),
         *_effect_cells(step.total),
+        *map(count, _size(row)),
     )
+
+
+def _size(row: VariantResult) -> tuple[int | None, int | None]:
+    """The processes of the step's web servers, and the CPUs that they share with the database's: those
+    of the host where they are not limited. None is not known.
+    """
+    account = row.record.cpu_account
+    if account is None:
+        return None, None
+    cpus = (account.role_cpus and account.role_cpus.server) or account.cpus
+    return account.web_workers, None if cpus is None else round(cpus)
 
 
 def _beside_published(staircase: Staircase, step: Step) -> tuple[Cell, ...]:

@@ -16,7 +16,7 @@ from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from pgperf.reports.sections.answer import part
 from pgperf.reports.table import CAUTION
-from tests import factories, site_steps
+from tests import factories, page_run, site_steps
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts, checks
 
@@ -273,6 +273,18 @@ def test_the_steps_of_a_site_are_named() -> None:
     ]  # fmt: skip
     assert found["What each step changes"].lines == ()
     assert "Take the route web_advised." in found["What to do next"].sentences[0]
+
+
+def test_a_page_has_its_layers_before_the_steps_of_its_site() -> None:
+    run = page_run.make_run()
+    questions = list(told(run))
+    assert questions.index("What the layers add") + 1 == questions.index("What each step changes")
+    assert [figure.name for figure in part(read(run))["figures"]] == ["split", "steps", "spent"]
+
+
+def test_steps_alone_have_no_layers() -> None:
+    run = add_cpu_accounts(site_steps.make_run())
+    assert [figure.name for figure in part(read(run))["figures"]] == ["steps", "spent"]
 
 
 def test_of_many_steps_the_largest_are_named_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:

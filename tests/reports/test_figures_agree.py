@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -20,14 +20,16 @@ from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.run_comparison import OVER, Level, changes
 from pgperf.analysis.summary import summarise
 from pgperf.cli import text_table
-from pgperf.core.records import Variant, VariantBlock
+from pgperf.core.records import Definition, Variant, VariantBlock
 from pgperf.models import ComparisonResult, Run, VariantResult
 from pgperf.reports import csv_results, ladders, result_keys, throughput
 from pgperf.reports.comparisons import comparison_tables
 from pgperf.reports.run_json import rows_json
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import connections, requests
+from pgperf.runner.plan import make_plan
 from pgperf.runs import store
+from tests import page_run
 from tests.analysis.synthetic import block, definition, variant
 
 LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
@@ -43,24 +45,40 @@ def rows(seed: int, count: int, rounds: int, present: float) -> RunRows:
     rng = np.random.default_rng(seed)
     asked = [variant(layer, route, clients=n) for n in (1, 4) for route in ROUTES for layer in LAYERS]
     asked.append(variant("libpq", control=1))
-    found = list(_blocks(asked, rng, count, rounds, present))
-    return _rows(asked, found)
+    found = list(_blocks(asked, _us, rng, count, rounds, present))
+    return _rows(definition(routes=ROUTES), asked, found)
+
+
+def page_rows(seed: int, count: int, rounds: int, present: float) -> RunRows:
+    """The same of a page and its web servers, in times of one unit."""
+    rng, of_page = np.random.default_rng(seed), page_run.definition()
+    asked = list(make_plan(of_page).variants)
+    found = list(_blocks(asked, lambda of: page_run.us_of(of) / 100, rng, count, rounds, present))
+    return _rows(of_page, asked, found)
+
+
+def _us(of: Variant) -> float:
+    return US[of.layer] * (1 + 0.2 * (of.route != "socket")) * of.clients**0.7
 
 
 def _blocks(
-    asked: list[Variant], rng: np.random.Generator, count: int, rounds: int, present: float
+    asked: list[Variant],
+    us: Callable[[Variant], float],
+    rng: np.random.Generator,
+    count: int,
+    rounds: int,
+    present: float,
 ) -> Iterator[VariantBlock]:
     drift = rng.lognormal(0, 0.3, count)
     for number in range(count):
         for of in asked:
             if rng.random() < present:
-                us = US[of.layer] * (1 + 0.2 * (of.route != "socket")) * of.clients**0.7
-                yield block(of, number, us * drift[number] * np.exp(0.05 * rng.standard_t(2, rounds)))
+                yield block(of, number, us(of) * drift[number] * np.exp(0.05 * rng.standard_t(2, rounds)))
 
 
-def _rows(asked: list[Variant], found: list[VariantBlock]) -> RunRows:
-    summary = summarise(definition(routes=ROUTES), asked, found, "psycopg")
-    run = Run(pk=1, status=Run.Status.DONE, definition=definition(routes=ROUTES).to_json(), environment={})
+def _rows(of_run: Definition, asked: list[Variant], found: list[VariantBlock]) -> RunRows:
+    summary = summarise(of_run, asked, found, "psycopg")
+    run = Run(pk=1, status=Run.Status.DONE, definition=of_run.to_json(), environment={})
     run.summary = store.finite({k: v for k, v in summary.items() if k not in ("variants", "comparisons")})
     variants = [
         VariantResult(pk=pk, run=run, **store.finite(each)) for pk, each in enumerate(summary["variants"])
@@ -82,6 +100,15 @@ def check(ratio: float, step: float, own: float, base: float) -> None:
 @given(SHAPES)
 def test_one_run(shape: tuple[int, int, int, float]) -> None:
     shown = rows(*shape)
+    check_json(shown)
+    check_csv(shown)
+    check_tables_of_pages_and_of_the_terminal(shown)
+
+
+@settings(max_examples=10, deadline=None)
+@given(SHAPES)
+def test_a_page_and_its_web_servers(shape: tuple[int, int, int, float]) -> None:
+    shown = page_rows(*shape)
     check_json(shown)
     check_csv(shown)
     check_tables_of_pages_and_of_the_terminal(shown)

@@ -10,7 +10,7 @@ from pgperf.analysis.ladder import Ladder, Step
 from pgperf.models import Run
 from pgperf.reports import ladders
 from pgperf.reports.run_rows import read
-from tests import factories
+from tests import factories, page_run
 from tests.reports.reading import texts
 
 
@@ -51,6 +51,44 @@ def test_a_rung_s_baseline_is_the_one_below_and_a_side_rung_s_the_first(run: Run
     assert chart["values"] == [rung.us for rung in (*found[0].steps, *found[0].side)]
     assert chart["whiskers"][0] == [found[0].steps[0].low, found[0].steps[0].high]
     assert chart["rows"][-1] == ["psycopg2", "alternative"]
+
+
+@pytest.fixture
+def page(db: None) -> Run:
+    """libpq to the view over two routes, and three web servers, the last of which saves time."""
+    return page_run.make_run()
+
+
+def test_a_ladder_goes_on_with_the_web_servers_above_the_view(page: Run) -> None:
+    found = read(page).ladders
+    assert [ladder.route for ladder in found] == ["tcp", "socket"]
+    chart = ladders.ladder_chart(found[0], found)
+    assert chart["rows"][3:] == [
+        ["ORM, view and template"], ["HTTP", "web_gunicorn"], ["HTTP", "web_nginx"], ["HTTP", "web_conn_kept"],
+        ["psycopg2", "alternative"],
+    ]  # fmt: skip
+    assert chart["stands_on"] == [-1, 0, 1, 2, 3, 4, 5, 0]
+    assert texts(ladders.ladder_table(found[0], found))[5][0] == "HTTP, web_nginx"
+    assert ladders.headlines(found)[0].startswith("tcp: HTTP · web_conn_kept takes ×4.")
+    assert read(page).off_ladders == []
+
+
+def test_a_step_that_saves_time_says_where_it_begins_and_ends(page: Run) -> None:
+    found = read(page).ladders
+    *_lower, below, kept = found[0].steps
+    assert kept.step_us == pytest.approx(kept.us - below.us)
+    assert kept.step_us < -7_000
+    ends = ladders.ladder_chart(found[0], found)["ends"]
+    assert ends[6] == "19.0 − 7.69 = 11.3 ms  ×4.52"
+    assert not any("−" in end for at, end in enumerate(ends) if at != 6)
+
+
+def test_what_all_web_servers_add_is_one_segment(page: Run) -> None:
+    ladder, *_others = found = read(page).ladders
+    *_series, http = ladders.time_split(found)["series"]
+    view, last = ladder.steps[-4], ladder.steps[-1]
+    assert http["name"] == "HTTP"
+    assert http["values"] == [pytest.approx((last.us - view.us) / 1000), None]
 
 
 def test_all_ladders_share_one_scale(run: Run) -> None:

@@ -32,11 +32,29 @@ def test_the_table_has_each_step_with_its_own_effect(run: Run) -> None:
     assert [row[0].text for row in table.rows] == list(STEPS)
     shown = {row[0].text: [cell.text for cell in row] for row in table.shown().rows}
     assert shown["web_apache"] == [
-        "web_apache", "–", "4.00", "5,000", "4,900 … 5,100", "–", "–", "–", "–", "–"
+        "web_apache", "–", "4.00", "5,000", "4,900 … 5,100", *["–"] * 5, *["unknown"] * 2
     ]  # fmt: skip
     assert shown["web_advised"][1:4] == ["web_pgbouncer", "11.7", "1,709"]
     assert shown["web_advised"][5:8] == ["×1.114", "1.082 … 1.149", "differs"]
     assert shown["web_advised"][8] == "×2.92"
+
+
+def test_a_step_has_the_processes_and_the_cpus_of_its_servers(run: Run) -> None:
+    """gunicorn's advice is 2n+1 processes for n CPUs."""
+    cpus = {"clients": 1, "server": 3, "pooler": None}
+    run.variants.filter(route="web_nginx").update(
+        cpu_account={"web_workers": 7, "role_cpus": cpus, "cpus": 4}
+    )
+    run.variants.filter(route="web_tls").update(cpu_account={"web_workers": 9, "cpus": 4})
+    (table,) = staircases.tables(read(run))
+    heads = [column.head for column in table.columns[-2:]]
+    assert heads == ["web processes", "servers’ CPUs"]
+    sizes = {row[0].text: [cell.text for cell in row[-2:]] for row in table.rows}
+    assert (sizes["web_nginx"], sizes["web_tls"]) == (["7", "3"], ["9", "4"])
+    second = run_json(run)["staircases"][0]["steps"][1]
+    assert (second["web_workers"], second["servers_cpus"]) == (7, 3)
+    line = list(csv.DictReader(io.StringIO(steps_csv(run))))[1]
+    assert (line["web_workers"], line["servers_cpus"]) == ("7", "3")
 
 
 def test_headlines_are_the_steps_that_differ(run: Run) -> None:

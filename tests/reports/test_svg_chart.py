@@ -156,6 +156,26 @@ def test_a_ladder_shows_the_rungs_below_faintly() -> None:
     assert [each.get("fill-opacity") for each in rectangles(chart)] == [None, None, "0.35"]
 
 
+def test_a_rung_that_saves_time_is_hollow_and_takes_off_the_end_of_those_below() -> None:
+    """Three rungs end at 10, 6 and 8: the second saves 4 of the first, and the third adds 2 to it."""
+    rows = {"values": [10.0, 6.0, 8.0], "rows": [["a"], ["b"], ["c"]], "colours": ["cpu-server"] * 3}
+    chart = {
+        "kind": "ladder",
+        "axis": "µs",
+        "stands_on": [-1, 0, 1],
+        "whiskers": [None] * 3,
+        "max": 10.0,
+        **rows,
+    }
+    found = rectangles(chart)
+    unit = float(found[0]["width"]) / 10
+    own = [each for each in found if "fill-opacity" not in each]
+    assert [each.get("class") for each in own] == [None, "saved", None]
+    assert [round(float(each["width"]) / unit) for each in own] == [10, 4, 2]
+    faint = [each for each in found if "fill-opacity" in each]
+    assert [round(float(each["width"]) / unit) for each in faint] == [6, 0, 6]
+
+
 def test_a_whisker_beyond_the_chart_ends_in_an_arrow() -> None:
     chart = BARS | {"kind": "forest", "values": [1.1, 0.9], "line": 1, "whiskers": [[0.8, 9.0], None]}
     assert [tag for tag, _found in Shapes(svg(chart, "")).found].count("polyline") == 1

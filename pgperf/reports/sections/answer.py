@@ -1,4 +1,4 @@
-"""The answer: a few sentences, and two charts of where the time goes."""
+"""The answer: a few sentences, and charts of where the time goes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,19 +28,28 @@ def part(rows: RunRows) -> Part:
 
 
 def _figures(rows: RunRows) -> Iterator[Figure]:
-    if (steps := staircases.found(rows)) and (first := steps[0]):
-        yield _of_steps(first)
-        if spent := cpu_accounting.spent_of(first.shown):
+    steps = staircases.found(rows)
+    if staircases.alone(rows):
+        yield _of_steps(steps[0])
+        if spent := cpu_accounting.spent_of(steps[0].shown):
             yield Figure("spent", _("Time of one request by resource"), spent)
-        return
-    if rows.is_suite:
+    elif rows.is_suite:
         yield from _of_suite(rows)
-        return
+    else:
+        yield from _of_layers(rows)
+        yield from map(_of_steps, steps[:1])
+        yield from _of_resources(rows)
+
+
+def _of_layers(rows: RunRows) -> Iterator[Figure]:
     if rows.ladders:
         shown = ladders.first_load(rows.ladders)
         yield Figure("split", _("Time by layer"), ladders.time_split(shown, rows.ladders))
     elif known := [row for row in measured(rows.variants) if row.us_per_op is not None]:
         yield Figure("times", _("Time of one operation"), throughput.times(known))
+
+
+def _of_resources(rows: RunRows) -> Iterator[Figure]:
     last = answer.judged(rows)
     if spent := cpu_accounting.spent_of(last):
         loads = {load_title(row.identity.connections, row.workers) for row in last}

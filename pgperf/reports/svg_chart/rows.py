@@ -221,12 +221,24 @@ def _ladder(frame: Frame) -> Iterator[str]:
 
 
 def _rung(frame: Frame, row: int, step: int) -> str:
-    """A rung in a row: that of the row itself, or faintly one that it stands on."""
-    below = frame.chart["stands_on"][step]
-    begin = 0.0 if below < 0 else frame.chart["values"][below]
-    left, right = (frame.scale.within(each) for each in (begin, frame.chart["values"][step]))
-    faint = None if step == row else "0.35"
-    return bar(left, right, frame.middle(row) - _BAR / 2, _BAR, fill_opacity=faint)
+    """A rung in a row: that of the row itself, or faintly what later ones leave of one below. A step
+    that saves time is hollow: it leads from the end of the rung below back to its own.
+    """
+    values, below = frame.chart["values"], _below(frame.chart, step)
+    top = frame.middle(row) - _BAR / 2
+    if step == row:
+        ends = frame.scale.within(below), frame.scale.within(values[step])
+        return bar(*ends, top, _BAR, class_="saved" if values[step] < below else None)
+    carried = list(_carried(frame.chart, row))
+    end = min(values[each] for each in carried[: carried.index(step) + 1])
+    left, right = frame.scale.within(below), frame.scale.within(max(below, end))
+    return bar(left, right, top, _BAR, fill_opacity="0.35")
+
+
+def _below(chart: Chart, step: int) -> float:
+    """Where a rung begins."""
+    on = chart["stands_on"][step]
+    return chart["values"][on] if on >= 0 else 0.0
 
 
 def _carried(chart: Chart, row: int) -> Iterator[int]:
@@ -378,7 +390,9 @@ class _Kind:
 
 KINDS = {
     "stack": _Kind(_stack, _stack_bounds, _sum),
-    "ladder": _Kind(_ladder, _ladder_bounds),
+    "ladder": _Kind(
+        _ladder, _ladder_bounds, lambda chart, row: max(chart["values"][row], _below(chart, row))
+    ),
     "bars": _Kind(_bars, _bar_bounds),
     "groups": _Kind(_groups, _group_bounds, lambda _chart, _row: 0.0),
     "dots": _Kind(_dots, _dot_bounds, lambda _chart, _row: 0.0),

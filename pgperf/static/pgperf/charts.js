@@ -3,6 +3,8 @@
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
     const drawn = new Map();
+    const widths = new Map();
+    const sizes = new ResizeObserver(drawAnew);
 
     /* rows.js and curves.js draw different kinds of charts. */
     const family = (chart) => [pgperf.rows, pgperf.curves].find((each) => each.kinds.includes(chart.kind));
@@ -50,6 +52,14 @@
         }
         showLegend(canvas, chart);
         drawn.set(canvas, new Chart(canvas, family(chart).configuration(chart, canvas)));
+        widths.set(canvas.parentElement, canvas.parentElement.clientWidth);
+        sizes.observe(canvas.parentElement);
+    }
+
+    /* In another width, such as beside a scrollbar that came later, labels have other lines. */
+    function drawAnew(entries) {
+        const boxes = entries.map(({target}) => target).filter((box) => box.clientWidth && box.clientWidth !== widths.get(box));
+        boxes.forEach((box) => draw(box.querySelector("canvas")));
     }
 
     /* A hidden chart has no width, by which its labels are broken into lines: it is drawn when it is shown. */

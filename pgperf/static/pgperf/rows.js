@@ -28,26 +28,38 @@
         };
     }
 
+    /* A step that saves time is hollow: it leads from the end of the rung below back to its own. */
     function ladder(chart, theme) {
         const base = (step) => (chart.stands_on[step] < 0 ? 0 : chart.values[chart.stands_on[step]]);
-        const carries = (row, step) => row === step || (row >= 0 && carries(chart.stands_on[row], step));
+        const saves = (step) => chart.values[step] < base(step);
+        const colour = (step) => pgperf.colour(chart.colours[step]);
         return {
-            datasets: chart.values.map((value, step) => ({
-                label: chart.rows[step][0],
-                data: chart.rows.map((_row, row) => (carries(row, step) ? [base(step), value] : null)),
-                backgroundColor: chart.rows.map((_row, row) => {
-                    const colour = pgperf.colour(chart.colours[step]);
-                    return row === step ? colour : pgperf.faded(colour, 0.35);
-                }),
-                borderColor: theme.background,
-                borderWidth: {left: 0, right: 1},
+            datasets: chart.values.map((_value, step) => ({
+                label: chart.rows[step].join(" · "),
+                data: chart.rows.map((_row, row) => piece(chart, base(step), row, step)),
+                backgroundColor: chart.rows.map((_row, row) => (row === step && !saves(step) ? colour(step) : pgperf.faded(colour(step), row === step ? 0.1 : 0.35))),
+                borderColor: saves(step) ? colour(step) : theme.background,
+                borderWidth: saves(step) ? 2 : {left: 0, right: 1},
                 borderSkipped: false,
                 grouped: false,
             })),
             max: chart.max,
-            tops: chart.values.map((value, row) => Math.max(value, (chart.whiskers[row] || [0, 0])[1])),
-            tooltip: (item) => " " + item.dataset.label + ": " + format(item.raw[1] - item.raw[0]) + " " + chart.unit,
+            tops: chart.values.map((value, row) => Math.max(value, base(row), (chart.whiskers[row] || [0, 0])[1])),
+            tooltip: (item) => " " + item.dataset.label + ": " + format(chart.values[item.datasetIndex] - base(item.datasetIndex)) + " " + chart.unit,
         };
+    }
+
+    /* A rung in its own row, or what later rungs leave of it in the row of one that stands on it. */
+    function piece(chart, base, row, step) {
+        if (row === step) return [base, chart.values[step]];
+        const end = least(chart, row, step);
+        return end > base ? [base, end] : null;
+    }
+
+    /* The shortest time from a rung up to the one of a row; none if that does not stand on it. */
+    function least(chart, row, step) {
+        if (row < 0) return -Infinity;
+        return Math.min(chart.values[row], row === step ? Infinity : least(chart, chart.stands_on[row], step));
     }
 
     function bars(chart) {

@@ -64,7 +64,7 @@ def run_that_used_up_its_time() -> Run:
     """And whose role can write."""
     run = three_routes()
     ending = Ending(reason=BUDGET, blocks=9, seconds=91.0, budget_s=90.0, precision=0.04, target=0.02)
-    run.environment |= {"can_write": "shop_owner", ENDING: ending.to_json()}
+    run.environment = {**run.environment, "can_write": "shop_owner", ENDING: ending.to_json()}
     run.save()
     return run
 
@@ -72,7 +72,8 @@ def run_that_used_up_its_time() -> Run:
 def run_with_notes() -> Run:
     """And with a layer that was left out."""
     run = three_routes()
-    run.summary |= {"skipped": [LeftOut(reason="not installed", layer="psycopg2").to_json()]}
+    skipped = [LeftOut(reason="not installed", layer="psycopg2").to_json()]
+    run.summary = {**run.summary, "skipped": skipped}
     run.notes = "before the second CPU " * 9
     run.save()
     return run

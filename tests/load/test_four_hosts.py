@@ -133,7 +133,7 @@ def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
         each for each in told["comparisons"] if "4 load hosts" in each["variant"] and not each["aa"]
     )
     assert "1 load host" in compared["baseline"]
-    assert compared["low"] <= 1 <= compared["high"], compared
+    assert compared["outcome"] != "differs", compared  # a 95 % interval misses 1 in one of 20 runs
     rows = {row["label"]: row for row in told["variants"]}
     four = rows["libpq · tcp · 8 clients · 4 load hosts"]
     assert [host["name"] for host in four["cpu_account"]["load_hosts"]] == list(AHEAD_S)

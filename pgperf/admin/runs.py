@@ -49,15 +49,17 @@ from pgperf.runs.seen_changes import changes_up_to
 _MOST_EXPORTED = 500
 
 
+#: Fields that lists of runs do not load, and files of many runs neither.
+_UNREAD = ("definition", "environment_changes", "timings", "summary")
+
+
 class RunChangeList(ChangeList):
     """Loads runs without their results, which may be large."""
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Run]:
         shown: QuerySet[Run] = super().get_queryset(request, *args, **kwargs)
         # The users may be in another database, which a join cannot reach.
-        return shown.defer(
-            "definition", "environment", "environment_changes", "timings", "summary"
-        ).prefetch_related("requested_by")
+        return shown.defer(*_UNREAD, "environment").prefetch_related("requested_by")
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -325,7 +327,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             return None
         named = queryset.prefetch_related(None).only("benchmark_name")
         audit.log_all_changed(request, named, f"Exported {name}.")
-        return downloads.tables(name, "runs", queryset)
+        return downloads.tables(name, "runs", queryset.defer(None).defer(*_UNREAD))
 
     def _address(self, run: Run) -> str:
         return pages.url(self, "pgperf_run_change", run.pk)

@@ -39,8 +39,8 @@ from pgperf.reports.run_rows import RunRows, once
 from pgperf.reports.table import CAUTION, Note
 from pgperf.runs.change_text import sentence
 
-#: Failed consistency checks that the answer lists.
-_MOST_CHECKS = 3
+#: Failed consistency checks, and pieces of advice, that the answer lists.
+_MOST_CHECKS, _MOST_ADVICE = 3, 3
 #: Routes that a sentence names, and those that it names as the only others.
 _MOST_NAMES, _FEW_NAMES = 4, 2
 #: Steps of a web site that the answer names, sentences on what distance costs, and on rates that
@@ -417,10 +417,16 @@ def _certainty(rows: RunRows) -> Point:
 def _first(failed: Sequence[str]) -> Iterator[str]:
     """A few of the checks that failed, and how many more the verdicts list."""
     yield from failed[:_MOST_CHECKS]
-    if more := failed[_MOST_CHECKS:]:
-        yield ngettext(
-            "%d more is listed with the verdicts.", "%d more are listed with the verdicts.", len(more)
-        ) % len(more)
+    yield from _more(len(failed) - _MOST_CHECKS)
+
+
+def _more(count: int) -> Iterator[str]:
+    """How many more the verdicts list; nothing where there are none."""
+    if count > 0:
+        yield (
+            ngettext("%d more is listed with the verdicts.", "%d more are listed with the verdicts.", count)
+            % count
+        )
 
 
 def _worst(rows: Sequence[VariantResult]) -> tuple[VariantResult | None, Grade]:
@@ -503,10 +509,11 @@ def _next(rows: RunRows) -> Iterator[Point]:
     told = {row.pk: shown_step(row, rows.variants) for row in shown}
     groups = _grouped((told[row.pk].advice, row) for row in shown if told[row.pk].advice)
     sentences, lines = [], []
-    for advice, own in groups.items():
+    for advice, own in islice(groups.items(), _MOST_ADVICE):
         saving = told[own[0].pk].saving
         sentences.append(_of_routes(" ".join(filter(None, (advice, saving))), own, shown))
         lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
+    lines += map(Note, _more(len(groups) - _MOST_ADVICE))
     distances = (_of_routes(text, [row], shown) for row in shown for text in told[row.pk].distances)
     sentences += islice(distances, _MOST_DISTANCES)
     if sentences:

@@ -11,7 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 from pgperf.core.records import BUDGET, ENDING, Ending, LeftOut
 from pgperf.models import Run
 from pgperf.runs.definitions import freeze
-from tests import factories, site_steps
+from tests import factories, page_run, site_steps
 from tests.browser.axe import COLOURS, serious_faults
 from tests.browser.conftest import look
 from tests.browser.test_layout import CHARTS_STAND
@@ -50,6 +50,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "several clients": several_clients,
     "suite": lambda: make_catalog_run("driver-suite-published"),
     "site": lambda: add_cpu_accounts(site_steps.make_run()),
+    "page": page_run.make_run,
 }
 
 

@@ -279,7 +279,13 @@ def test_a_page_has_its_layers_before_the_steps_of_its_site() -> None:
     run = page_run.make_run()
     questions = list(told(run))
     assert questions.index("What the layers add") + 1 == questions.index("What each step changes")
-    assert [figure.name for figure in part(read(run))["figures"]] == ["split", "steps", "spent"]
+    assert [figure.name for figure in part(read(run))["figures"]] == ["split", "steps"]
+
+
+def test_a_few_pieces_of_advice_are_given_and_the_rest_is_counted() -> None:
+    found = told(page_run.make_run())["What to do next"]
+    assert len(found.sentences) == 3
+    assert found.lines[-1].text == "1 more is listed with the verdicts."
 
 
 def test_steps_alone_have_no_layers() -> None:

@@ -37,8 +37,7 @@ def _figures(rows: RunRows) -> Iterator[Figure]:
         yield from _of_suite(rows)
     else:
         yield from _of_layers(rows)
-        yield from map(_of_steps, steps[:1])
-        yield from _of_resources(rows)
+        yield from map(_of_steps, steps[:1]) if steps else _of_resources(rows)
 
 
 def _of_layers(rows: RunRows) -> Iterator[Figure]:

@@ -5,7 +5,7 @@ import re
 
 from pgperf.conf import get_settings
 from pgperf.core import protocol
-from pgperf.core.exceptions import ClientFailed
+from pgperf.core.exceptions import ClientFailed, LayerUnavailable
 from pgperf.core.records import Route
 from pgperf.install import launch
 from pgperf.runner.client_process import ClientProcess
@@ -24,6 +24,8 @@ def answer(route: Route) -> str:
     Raises ClientFailed if none came or the server failed, LayerUnavailable if the layer cannot run.
     """
     settings = get_settings()
+    if reason := launch.unavailable_in_all(_LAYER, str(settings.BUILD_DIR), settings.programs):
+        raise LayerUnavailable(reason)
     argv = launch.command(_LAYER, str(settings.BUILD_DIR), settings.programs)
     with ClientProcess(route.name, argv) as client:
         client.send(_spec(route, client.spawned_ns))

@@ -505,6 +505,7 @@ class TestDoctor:
             assert [asked.split("\r\n")[0] for asked in site.requests] == ["HEAD / HTTP/1.1"]
         else:
             assert f"note     demo · web: {url} is at 127.0.0.1; no request was sent: " in told
+            assert site.requests == []
         settings.PGPERF = {**settings.PGPERF, "WEB_URLS": []}
         with pytest.raises(CommandError, match="1 problem found"):
             pgperf("doctor")

@@ -10,12 +10,14 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.db.backends.base.operations import BaseDatabaseOperations
 
 from example.stack import web
 from example.stack.part import Part
 from pgperf.core.records import Route
 from pgperf.install.c_client import build
 from pgperf.workloads import discovery
+from tests.flushes import again_after_a_deadlock
 
 # Property tests draw the same examples every time, and a busy machine fails none of them.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -44,6 +46,15 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     begin = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: begin.get(item.path, len(begin)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_flushes() -> Iterator[None]:
+    """Workers that a module's tests share read tables while a test's end empties them."""
+    flush = BaseDatabaseOperations.execute_sql_flush
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseDatabaseOperations, "execute_sql_flush", again_after_a_deadlock(flush))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

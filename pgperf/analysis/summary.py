@@ -33,7 +33,7 @@ from pgperf.analysis.variant_comparisons import bases, pairs, same_but_layer, va
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, by_variant
 
-ANALYSIS_VERSION = 10
+ANALYSIS_VERSION = 11
 COLD_PHASES = (
     "startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second",
 )  # fmt: skip

@@ -52,12 +52,14 @@ def pairs(definition: Definition, variants: Sequence[Variant], django_driver: st
 def variant_comparisons(fit: Fit, asked: Iterable[Pair]) -> list[VariantComparison]:
     """Those of the pairs that shared rounds.
 
-    They share one error rate; each control is decided by itself.
+    They share one error rate, and the controls share another: who reads that controls differ doubts
+    the run.
     """
     found = {pair: paired for pair in asked if (paired := fit.paired(*pair))}
-    family = [pair for pair in found if not pair[0].control]
-    outcomes = dict(zip(family, classify([found[pair].log.at for pair in family]), strict=True))
-    outcomes |= {pair: classify([found[pair].log.at])[0] for pair in found if pair[0].control}
+    families = [[pair for pair in found if bool(pair[0].control) is controls] for controls in (False, True)]
+    outcomes: dict[Pair, Outcome] = {}
+    for family in families:
+        outcomes |= zip(family, classify([found[pair].log.at for pair in family]), strict=True)
     return [_comparison(pair, found[pair], outcome) for pair, outcome in outcomes.items()]
 
 

@@ -216,6 +216,22 @@ def test_controls_do_not_weigh_on_the_family() -> None:
     assert beside[1].aa is True
 
 
+def test_controls_are_a_family_of_their_own() -> None:
+    """A borderline false difference is one beside no other control, and none beside five."""
+    layers = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm", "asyncpg")
+    variants = [variant(layer) for layer in layers]
+    controls = [replace(each, control=1) for each in variants]
+
+    def times(of: Variant, number: int, round_: int) -> float:
+        return math.exp((0.03 + 0.017 * (number - 2.5) / 2) * (of == controls[0]))
+
+    def outcomes(of: list[Variant]) -> list[str]:
+        return [row.outcome for row in summary_of(of, blocks(of, 6, 1, times))["comparisons"] if row.aa]
+
+    assert outcomes([*variants, controls[0]]) == ["differs"]
+    assert outcomes([*variants, *controls]) == ["inconclusive", *["equivalent"] * 5]
+
+
 def test_cold_phases_are_medians_of_the_blocks_that_have_them() -> None:
     of = variant("libpq")
     cold = [{"startup": 3.0, "connect": None}, {"startup": 1.0}, {"startup": 8.0}]

@@ -5,6 +5,7 @@ import resource
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from itertools import product
@@ -208,6 +209,16 @@ POOLS = [(subject, mode) for subject, mode in FIRST if mode == "pool"]
 LOCKING = select("SELECT 1 AS id, 'd' AS domain, pg_advisory_xact_lock(1)::text AS name")
 
 
+@contextmanager
+def locked(admin: psycopg.Connection) -> Iterator[None]:
+    """A test that fails leaves no lock for the next one."""
+    admin.execute("SELECT pg_advisory_lock(1)")
+    try:
+        yield
+    finally:
+        admin.execute("SELECT pg_advisory_unlock(1)")
+
+
 def ended_while_it_waits(admin: psycopg.Connection, pid: int) -> list[Any]:
     return admin.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND wait_event = 'advisory'",
@@ -221,12 +232,11 @@ def test_a_connection_of_a_pool_that_the_server_has_ended(
 ) -> None:
     client = started(start, subject, tcp, LOCKING, cold=False, connection_mode=mode)
     ready = client.read(protocol.Ready)
-    admin.execute("SELECT pg_advisory_lock(1)")
-    client.send(one_hour_slice())
-    client.read(protocol.Armed)
-    until(lambda: ended_while_it_waits(admin, ready.backend_pid), 30, "an operation waits")
-    error = client.read(protocol.Error)
-    admin.execute("SELECT pg_advisory_unlock(1)")
+    with locked(admin):
+        client.send(one_hour_slice())
+        client.read(protocol.Armed)
+        until(lambda: ended_while_it_waits(admin, ready.backend_pid), 30, "an operation waits")
+        error = client.read(protocol.Error)
     assert error.stage == "slice"
     assert error.message
     assert client.wait() == protocol.EXIT_FAILED

@@ -18,6 +18,8 @@ from example.books.models import Author, Book, Publisher
 from example.books.sample_data import create_books
 from pgperf.core.records import Route
 from pgperf.runner.cpu.cgroups import groups_of
+from pgperf.runner.processes import pooler_process
+from pgperf.runner.processes.backends import QUERY, Sessions
 from tests.runner.server_groups import in_group_of_its_own, in_shared_groups
 from tests.waiting import until
 
@@ -68,15 +70,30 @@ def postmaster(routes: dict[str, Route]) -> psutil.Process:
         return psutil.Process(psutil.Process(connection.info.backend_pid).ppid())
 
 
+@pytest.fixture
+def no_idle_pool(routes: dict[str, Route], superuser_login: dict[str, Any]) -> None:
+    """End what the pooler keeps from earlier tests. It closes a connection that was idle for ten
+    minutes, and a slice in which another session ends lacks the server's CPU time.
+    """
+    pooler = pooler_process.process(routes["pgbouncer"].port)
+    assert pooler
+    with psycopg.connect(**superuser_login) as admin:
+        kept = Sessions.of(admin.execute(QUERY).fetchall()).from_process(pooler)
+        admin.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", (kept,))
+    until(lambda: not any(map(psutil.pid_exists, kept)), 30, "the pooler's connections have ended")
+
+
 @pytest.fixture(params=[True, False], ids=["version 1", "version 2"])
-def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Iterator[Path]:
+def own_group(
+    request: pytest.FixtureRequest, postmaster: psutil.Process, no_idle_pool: None
+) -> Iterator[Path]:
     """The server in a control group of its own."""
     with in_shared_groups(postmaster), in_group_of_its_own(postmaster, request.param) as directory:
         yield directory
 
 
 @pytest.fixture
-def one_own_group(postmaster: psutil.Process) -> Iterator[None]:
+def one_own_group(postmaster: psutil.Process, no_idle_pool: None) -> Iterator[None]:
     """The same, of one version that counts on this machine: for what does not depend on which."""
     first_version = any((each / "cpuacct.usage").exists() for each in groups_of(os.getpid()))
     with in_shared_groups(postmaster), in_group_of_its_own(postmaster, first_version):

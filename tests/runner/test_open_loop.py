@@ -225,19 +225,34 @@ STALL_MS, RATE = 200, 200.0
 WAITED_MS = 100
 #: Those that are due while the backend is stopped, but for its last `WAITED_MS`.
 WOULD_WAIT = int(RATE * (STALL_MS - WAITED_MS) / 1000)
+#: Runs until one has punctual stalls.
+ATTEMPTS = 10
 
 
-def stop_for_a_moment(pid: int, at_ns: int, stopped_ms: list[float]) -> None:
+class Stall(NamedTuple):
+    """How long a backend was stopped, and how much later than it should have been."""
+
+    stopped_ms: float
+    late_ms: float
+
+    @property
+    def is_punctual(self) -> bool:
+        """Within a fifth of the time between two operations that are due."""
+        return max(self.late_ms, self.stopped_ms - STALL_MS) < 1
+
+
+def stop_for_a_moment(pid: int, at_ns: int, stalls: list[Stall]) -> None:
     """Stop the process then, and let it go on after `STALL_MS`."""
     time.sleep(max(0, at_ns - time.monotonic_ns()) / 1e9)
-    begin = time.monotonic()
+    begin_ns = time.monotonic_ns()
     os.kill(pid, signal.SIGSTOP)
     try:
         time.sleep(STALL_MS / 1000)
     finally:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
-    stopped_ms.append((time.monotonic() - begin) * 1000)
+    end_ns = time.monotonic_ns()
+    stalls.append(Stall((end_ns - begin_ns) / MS, (begin_ns - at_ns) / MS))
 
 
 def waited(block: VariantBlock) -> int:
@@ -253,7 +268,7 @@ class Stalling(NamedTuple):
 
     closed: VariantBlock
     opened: VariantBlock
-    stopped_ms: list[float]
+    stalls: Sequence[Stall]
 
 
 #: Runs with a stall at that time after a window has opened.
@@ -262,8 +277,11 @@ Stalls = Callable[[int], Stalling]
 
 @pytest.fixture
 def stalls(routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyPatch) -> Stalls:
-    """The same client in both loops, and 140 operations due in the 700 ms of the open one's window."""
-    collect, stopped_ms = ClientGroup.collect, list[float]()
+    """The same client in both loops, and 140 operations due in the 700 ms of the open one's window.
+
+    The run is repeated until the machine was in time to stop the backend and to let it go on.
+    """
+    collect, found = ClientGroup.collect, list[Stall]()
 
     def stalling(self: ClientGroup, request: protocol.Slice) -> Any:
         if self.variant.control or request.window_ns < 500 * MS:
@@ -271,7 +289,7 @@ def stalls(routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyP
         opens = (request.start_ns or time.monotonic_ns()) + request.lead_in_ns
         (ready,) = self.ready
         stop = threading.Thread(
-            target=stop_for_a_moment, args=(ready.backend_pid, opens + after_ms[0] * MS, stopped_ms)
+            target=stop_for_a_moment, args=(ready.backend_pid, opens + after_ms[0] * MS, found)
         )
         stop.start()
         try:
@@ -279,14 +297,21 @@ def stalls(routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyP
         finally:
             stop.join()
 
-    def run_with_stall(ms: int) -> Stalling:
-        after_ms.append(ms)
+    def run_with_stall() -> Stalling:
+        found.clear()
         watcher = Watcher()
         execute(make_plan(what), routes, RunSettings(str(c_client.parent), "stalled"), watcher)
         blocks = {block.variant.rate: block for block in watcher.blocks if not block.variant.control}
-        assert len(stopped_ms) == 2
+        assert len(found) == 2
         assert blocks[RATE].slices[0].due == 140
-        return Stalling(blocks[None], blocks[RATE], stopped_ms)
+        return Stalling(blocks[None], blocks[RATE], tuple(found))
+
+    def punctual(ms: int) -> Stalling:
+        after_ms.append(ms)
+        runs = (run_with_stall() for _ in range(ATTEMPTS))
+        best = next((each for each in runs if all(stall.is_punctual for stall in each.stalls)), None)
+        assert best, f"none of {ATTEMPTS} runs had a punctual stall: {found}"
+        return best
 
     after_ms = list[int]()
     monkeypatch.setattr(ClientGroup, "collect", stalling)
@@ -294,7 +319,7 @@ def stalls(routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyP
         workloads=(WorkloadDefinition("one", "SELECT 1"),), layers=("libpq",), routes=("socket",),
         rates=(None, RATE), schedule="constant", slice_ms=700, nominal_us={"libpq": 100.0},
     )  # fmt: skip
-    return run_with_stall
+    return punctual
 
 
 def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_closed_loop(
@@ -303,9 +328,11 @@ def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_close
     """20 operations are due in the first 100 of the 200 ms. A closed loop sends none of them, and
     shows the stall in its maximum only.
     """
-    closed, opened, stopped_ms = stalls(100)
+    closed, opened, stopped = stalls(100)
     assert waited(closed) == 1
-    longest_ms = max(stopped_ms) + WAITED_MS  # of a machine that is slow to let it go on
+    longest_ms = (
+        max(each.stopped_ms for each in stopped) + WAITED_MS
+    )  # of a machine that is slow to let it go on
     assert WOULD_WAIT - 1 <= waited(opened) <= RATE * longest_ms / 1000 + 1
 
     by_client, by_schedule = (latency.summary_us([block]) for block in (closed, opened))

@@ -10,8 +10,8 @@ from benchmarks.verdict_cells import COLUMNS, QUIET
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.number_text import in_percent
 
-#: Least percentage of right or accepted verdicts in each column. With one seed, two of the eleven
-#: quiet ones may be wrong, and one of the seven in another column.
+#: Least percentage of right verdicts in each column. With one seed, two of the eleven quiet ones may
+#: be wrong, and one of the seven in another column.
 BAR, QUICK_BAR = 90, 80
 
 #: Case, column and seed.
@@ -22,8 +22,8 @@ Key = tuple[str, str, int]
 class Answer:
     """One verdict on a cell, and the result of its test ("" if there is no test).
 
-    `right` is the word that was fixed beforehand. `shown` is what shows the column's disturbance, and
-    `lacking` what does not show: such a cell is not right, whatever its word.
+    `right` is the one word that was fixed beforehand. `shown` is what shows the column's disturbance,
+    and `lacking` what does not show: such a cell is not right, whatever its word.
     """
 
     case: str
@@ -33,7 +33,6 @@ class Answer:
     tested: str = ""
     test: str = ""
     right: str = ""
-    accepted: tuple[str, ...] = ()
     column: str = QUIET
     grade: str = ""
     shown: str = ""
@@ -48,16 +47,12 @@ class Answer:
         return self.word == self.right and not self.lacking
 
     @property
-    def is_accepted(self) -> bool:
-        return self.is_right or (self.word in self.accepted and not self.lacking)
-
-    @property
     def is_wrongly_confirmed(self) -> bool:
         """Whether a test confirmed another word. A right word without its proof is no wrong word."""
-        return self.tested == "confirmed" and self.word not in (self.right, *self.accepted)
+        return self.tested == "confirmed" and self.word != self.right
 
     def __str__(self) -> str:
-        sign = "" if self.is_right else " (accepted)" if self.is_accepted else f" (WRONG, not {self.right})"
+        sign = "" if self.is_right else f" (WRONG, not {self.right})"
         sign = f" (NOT SHOWN: {self.lacking})" if self.lacking else sign
         more = [f"{self.tested}: {self.test}" if self.tested else "", self.grade, self.shown]
         where = self.case if self.column == QUIET else f"{self.case}, {self.column}"
@@ -65,8 +60,10 @@ class Answer:
 
 
 def kept(out: Path | None) -> dict[Key, Answer]:
-    """The answers that the file has."""
-    found = [Answer(**{**each, "accepted": tuple(each["accepted"])}) for each in json_lines.read(out)]
+    """The answers that the file has. Older lines also name words that were accepted; none is now."""
+    found = [
+        Answer(**{name: each[name] for name in each if name != "accepted"}) for each in json_lines.read(out)
+    ]
     return {each.key: each for each in found}
 
 
@@ -86,8 +83,8 @@ def holds(answers: Sequence[Answer], bar: int = BAR) -> bool:
 
 
 def column_holds(answers: Sequence[Answer], bar: int = BAR) -> bool:
-    """True if at least `bar` percent are right or accepted, and no wrong one is confirmed."""
-    enough = 100 * sum(each.is_accepted for each in answers) >= bar * len(answers)
+    """True if at least `bar` percent are right, and no wrong one is confirmed."""
+    enough = 100 * sum(each.is_right for each in answers) >= bar * len(answers)
     return enough and not any(each.is_wrongly_confirmed for each in answers)
 
 
@@ -99,8 +96,8 @@ def lines(answers: Sequence[Answer], bar: int, impossible: Mapping[str, str]) ->
         yield from [f"Column {column}:", ""] if several else []
         yield from _verdicts(own)
         yield from ["", *_tests(own), ""]
-        good = sum(each.is_accepted for each in own)
-        yield f"{good} of {len(own)} right or accepted ({in_percent(good / len(own))})"
+        good = sum(each.is_right for each in own)
+        yield f"{good} of {len(own)} right ({in_percent(good / len(own))})"
         yield from [""] if several else []
     if several:
         yield from _rows(columns)
@@ -111,11 +108,11 @@ def lines(answers: Sequence[Answer], bar: int, impossible: Mapping[str, str]) ->
 def _verdicts(answers: Sequence[Answer]) -> Iterator[str]:
     """Verdicts by bottleneck."""
     words = [word for word in verdict_kinds.words() if any(each.word == word for each in answers)]
-    yield _line("bottleneck", "right", "accepted too", *words)
-    yield "|---" * (3 + len(words)) + "|"
+    yield _line("bottleneck", "right", *words)
+    yield "|---" * (2 + len(words)) + "|"
     for case, own in _by_case(answers).items():
         said = Counter(each.word for each in own)
-        yield _line(case, own[0].right, ", ".join(own[0].accepted), *(said[word] or "" for word in words))
+        yield _line(case, own[0].right, *(said[word] or "" for word in words))
 
 
 def _tests(answers: Sequence[Answer]) -> Iterator[str]:
@@ -124,8 +121,7 @@ def _tests(answers: Sequence[Answer]) -> Iterator[str]:
     yield "|---" * 6 + "|"
     groups = {
         "right": [each for each in answers if each.is_right],
-        "accepted": [each for each in answers if each.is_accepted and not each.is_right],
-        "wrong": [each for each in answers if not each.is_accepted],
+        "wrong": [each for each in answers if not each.is_right],
     }
     for name, found in groups.items():
         tested = Counter(each.tested for each in found)
@@ -134,23 +130,23 @@ def _tests(answers: Sequence[Answer]) -> Iterator[str]:
 
 
 def _rows(columns: Mapping[str, Sequence[Answer]]) -> Iterator[str]:
-    """Right or accepted verdicts of each row in each column."""
+    """Right verdicts of each row in each column."""
     yield _line("bottleneck", *columns)
     yield "|---" * (1 + len(columns)) + "|"
     for case in _by_case([each for own in columns.values() for each in own]):
-        counted = [[each.is_accepted for each in own if each.case == case] for own in columns.values()]
+        counted = [[each.is_right for each in own if each.case == case] for own in columns.values()]
         yield _line(case, *(f"{sum(good)} of {len(good)}" if good else "" for good in counted))
 
 
 def _columns(columns: Mapping[str, list[Answer]], bar: int, impossible: Mapping[str, str]) -> Iterator[str]:
-    heads = ("column", "right or accepted", "wrong: disturbed or unknown", "wrong: another word",
+    heads = ("column", "right", "wrong: disturbed or unknown", "wrong: another word",
              "wrong and confirmed", "not shown", "bar")  # fmt: skip
     yield _line(*heads)
     yield "|---" * len(heads) + "|"
     for column, own in columns.items():
-        wrong = [each for each in own if not each.is_accepted and not each.lacking]
+        wrong = [each for each in own if not each.is_right and not each.lacking]
         silent = sum(each.word in (verdict_kinds.DISTURBED, verdict_kinds.UNKNOWN) for each in wrong)
-        good = sum(each.is_accepted for each in own)
+        good = sum(each.is_right for each in own)
         confirmed, lacking = sum(e.is_wrongly_confirmed for e in own), sum(bool(e.lacking) for e in own)
         held = "holds" if column_holds(own, bar) else "does NOT hold"
         yield _line(

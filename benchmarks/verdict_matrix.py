@@ -16,9 +16,9 @@ without pgperf, by what shortens the response when it is removed (benchmarks.ver
 
 `--out` keeps one JSON object a line for each cell; those that the file has are not measured again.
 
-The bar, in each column: nine of ten verdicts are right (in the quiet column some cases accept other
-words, named in the table), and no wrong one is confirmed. `--quick`: one seed of each case, about a
-minute for a column, and four of five.
+The bar, in each column: nine of ten verdicts are right, and no wrong one is confirmed. Each cell has
+one right word; `disturbed` is wrong beside it. `--quick`: one seed of each case, about a minute for a
+column, and four of five.
 """
 
 import argparse
@@ -76,12 +76,11 @@ class Served:
 
 @dataclass(frozen=True)
 class Case:
-    """A bottleneck: the measured definition, drawn from the seed, and the verdicts that are right."""
+    """A bottleneck: the measured definition, drawn from the seed, and its right word when quiet."""
 
     name: str
     right: str
     measured: Callable[[random.Random], dict[str, Any]]  # fields of the definition
-    accepted: tuple[str, ...] = ()
     spin_us: tuple[int, int] | None = None  # range of the client's additional CPU time before each operation
     rival: bool = False  # another process on the clients' CPUs
     served: Served | None = None  # the web server of a page
@@ -105,14 +104,19 @@ def _page(path: str, size: int, clients: int = 1) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def word_of_one_worker(server_cpus: int) -> str:
+    """One worker uses up a CPU that it shares with its database: then another one saves nothing."""
+    return "web_workers" if server_cpus > 1 else "web_cpu"
+
+
 CASES = (
     Case(
         "client spinning", "client_cpu",
-        lambda draw: {"layers": ("psycopg",)}, ("disturbed",), spin_us=(300, 2000),
+        lambda draw: {"layers": ("psycopg",)}, spin_us=(300, 2000),
     ),
     Case(
         "ORM client", "client_cpu",
-        lambda draw: {"layers": ("django_orm",), "routes": (draw.choice(("tcp", "socket")),)}, ("disturbed",),
+        lambda draw: {"layers": ("django_orm",), "routes": (draw.choice(("tcp", "socket")),)},
     ),
     Case(
         "pool of 1", "pool_queue",
@@ -121,13 +125,13 @@ CASES = (
     Case(
         "heavy query", "server_cpu",
         lambda draw: {"workloads": (_sql("heavy", _HEAVY.format(draw.randint(5, 40))),)},
-        ("disturbed",),
     ),
     Case(
         "5 ms distance", "latency",
         lambda draw: {"routes": (f"tcp+{draw.choice((4.5, 5, 5.5))}ms",), "clients": (draw.choice((1, 3)),)},
     ),
-    Case("competing process", "disturbed", lambda draw: {"layers": ("django_orm",)}, ("client_cpu",), rival=True),
+    # Of the rival and the ORM, the ORM costs more (benchmarks.verdict_cells).
+    Case("competing process", "client_cpu", lambda draw: {"layers": ("django_orm",)}, rival=True),
     Case(
         "lock contention", "server_lock",
         lambda draw: {
@@ -137,17 +141,15 @@ CASES = (
     ),
     Case(
         "slow template", "web_cpu",
-        lambda draw: _page("slow-template", draw.randint(1000, 4000)), ("disturbed",), served=Served(),
+        lambda draw: _page("slow-template", draw.randint(1000, 4000)), served=Served(),
     ),
     Case(
-        "one web worker", "web_workers",
-        # It uses up the CPU of the servers where they have one only.
-        lambda draw: _page("many-queries", draw.randint(20, 40), clients=8), ("web_cpu", "disturbed"),
-        served=Served(workers=1),
+        "one web worker", word_of_one_worker(len(halves()[1])),
+        lambda draw: _page("many-queries", draw.randint(20, 40), clients=8), served=Served(workers=1),
     ),
     Case(
         "slow query of a page", "server_cpu",
-        lambda draw: _page("slow-query", draw.randint(50, 200)), ("disturbed",), served=Served(),
+        lambda draw: _page("slow-query", draw.randint(50, 200)), served=Served(),
     ),
     Case(
         "N+1 over 0.5 ms", "latency",
@@ -206,13 +208,13 @@ def planned(columns: Sequence[str], cases: Sequence[Case]) -> list[tuple[str, Ca
 
 def _answered(cells: Sequence[Cell], out: Path | None) -> tuple[list[Answer], dict[str, str]]:
     """The answers, and why columns are not possible here. Those that the file has are judged by the
-    words that are right now.
+    word that is right now.
     """
     of_file = kept(out)
     found = {
-        key: replace(of_file[key], right=words[0], accepted=words[1])
+        key: replace(of_file[key], right=right_word(case, column))
         for case, column, seed in cells
-        if (key := (case.name, column, seed)) in of_file and (words := right_words(case, column))
+        if (key := (case.name, column, seed)) in of_file
     }
     lacking = [(case, column, seed) for case, column, seed in cells if (case.name, column, seed) not in found]
     impossible = _measured_cells(lacking, found, out) if lacking else {}
@@ -260,17 +262,16 @@ def answer(case: Case, column: str, seed: int, site: Site) -> Answer:
 
 
 def _answer(case: Case, column: str, seed: int, verdict: Verdict, proof: Proof) -> Answer:
-    right, accepted = right_words(case, column)
     grade = f"grade {verdict.grade.word}" if column != QUIET else ""
     return Answer(
-        case.name, seed, verdict.word, verdict_kinds.evidence(verdict), right=right, accepted=accepted,
+        case.name, seed, verdict.word, verdict_kinds.evidence(verdict), right=right_word(case, column),
         column=column, grade=grade, shown=proof.shown, lacking=proof.lacking,
     )  # fmt: skip
 
 
-def right_words(case: Case, column: str) -> tuple[str, tuple[str, ...]]:
-    """The right word of a cell, and those that are accepted beside it: in the quiet column only."""
-    return (case.right, case.accepted) if column == QUIET else (DESIGNS[case.name].words[column], ())
+def right_word(case: Case, column: str) -> str:
+    """The right word of a cell."""
+    return case.right if column == QUIET else DESIGNS[case.name].words[column]
 
 
 def drawn(case: Case, seed: int) -> tuple[Definition, int]:
@@ -310,9 +311,8 @@ def _truth(case: Case, column: str, seed: int, site: Site) -> Truth:
     with longer(site.routes, (route, "tcp")) as routes:
         load = Load(operation, routes[route], definition.clients[0])
         removal = verdict_truth.measured(case.name, column, load, routes, lambda: _competitors(case))
-    own = "client_cpu" if case.rival else case.right  # the ORM, with which the rival competes
-    word = own if removal.bottleneck_wins else verdict_truth.word_of_disturbance(case.name, column)
-    return Truth(case.name, column, seed, removal, word, *right_words(case, column))
+    word = case.right if removal.bottleneck_wins else verdict_truth.word_of_disturbance(case.name, column)
+    return Truth(case.name, column, seed, removal, word, right_word(case, column))
 
 
 def _definition(seed: int) -> Definition:

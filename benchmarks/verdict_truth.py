@@ -64,7 +64,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class Truth:
-    """The word of a cell by its removals, beside the word that is fixed and those accepted too."""
+    """The word of a cell by its removals, beside the word that is fixed."""
 
     case: str
     column: str
@@ -72,11 +72,10 @@ class Truth:
     removal: Removal
     word: str
     fixed: str
-    accepted: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
-        return self.word in (self.fixed, *self.accepted)
+        return self.word == self.fixed
 
     def __str__(self) -> str:
         found = self.removal

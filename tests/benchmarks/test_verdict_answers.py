@@ -1,7 +1,8 @@
 """The answers of the verdict matrix: what counts as right, the bar, that it resumes, the tables."""
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -56,16 +57,17 @@ def test_no_wrong_verdict_may_be_confirmed(tested: str, passes: bool) -> None:
     assert holds(answers(change=change)) is passes
 
 
-def test_an_accepted_verdict_counts_but_is_not_right() -> None:
-    found = Answer("ORM client", 1, "disturbed", "", right="client_cpu", accepted=("disturbed",))
-    assert (found.is_right, found.is_accepted) == (False, True)
-    assert not replace(found, accepted=()).is_accepted
+@pytest.mark.parametrize("column", ["quiet", "quota"])
+def test_disturbed_is_wrong_where_another_word_is_right(column: str) -> None:
+    found = Answer("ORM client", 1, "disturbed", "", right="client_cpu", column=column)
+    assert not found.is_right
+    assert "(WRONG, not client_cpu)" in str(found)
+    assert not holds([found])
 
 
 def test_a_cell_without_its_disturbance_is_not_right_and_no_wrong_word_either() -> None:
     found = replace(answers(1)[0], column="quota", lacking="the quota did not bind")
     assert not found.is_right
-    assert not found.is_accepted
     assert not found.is_wrongly_confirmed
     assert "NOT SHOWN: the quota did not bind" in str(found)
 
@@ -73,19 +75,26 @@ def test_a_cell_without_its_disturbance_is_not_right_and_no_wrong_word_either() 
 def test_cells_of_a_file_are_kept_by_case_column_and_seed(tmp_path: Path) -> None:
     out = tmp_path / "cells.jsonl"
     assert kept(None) == kept(out) == {}
-    found = [replace(each, accepted=("disturbed",)) for each in [*answers(2), *answers(2, column="quota")]]
+    found = [*answers(2), *answers(2, column="quota")]
     for each in found:
         keep(each, out)
     assert kept(out) == {(each.case, each.column, each.seed): each for each in found}
     assert len(kept(out)) == 12
 
 
+def test_a_line_with_words_that_were_accepted_still_counts(tmp_path: Path) -> None:
+    out = tmp_path / "cells.jsonl"
+    [found, *_others] = answers(1)
+    out.write_text(json.dumps({**asdict(found), "accepted": ["disturbed"]}) + "\n")
+    assert kept(out) == {found.key: found}
+
+
 def test_the_tables_of_one_column() -> None:
     text = [*lines(answers(2), 90, {})]
-    assert text[0] == "| bottleneck | right | accepted too | client_cpu | server_cpu |"
-    assert text[4] == "| heavy query | server_cpu |  |  | 2 |"
+    assert text[0] == "| bottleneck | right | client_cpu | server_cpu |"
+    assert text[4] == "| heavy query | server_cpu |  | 2 |"
     assert "| right | 6 | 6 | 0 | 0 | 0 |" in text
-    assert text[-1] == "6 of 6 right or accepted (100 %)"
+    assert text[-1] == "6 of 6 right (100 %)"
 
 
 def test_the_tables_of_several_columns_end_with_the_bar_of_each() -> None:

@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from pgperf.runner.cpu import placement, schedstat
@@ -60,6 +60,13 @@ def rival(cpu: int, share: float = 1.0) -> Iterator[Rival]:
     finally:
         process.kill()
         process.communicate()
+
+
+@contextmanager
+def rivals(cpus: Iterable[int], share: float = 1.0) -> Iterator[dict[int, Rival]]:
+    """One on each of these CPUs, by CPU."""
+    with ExitStack() as running:
+        yield {cpu: running.enter_context(rival(cpu, share)) for cpu in cpus}
 
 
 def program(cpu: int, share: float) -> str:

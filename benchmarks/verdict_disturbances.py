@@ -9,7 +9,7 @@ that pgperf finds for a role, when it has found them: after their start and warm
 first slice. Steal is replayed into what pgperf reads.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,8 +17,8 @@ from unittest.mock import patch
 
 from benchmarks.quota_group import QuotaGroup, Throttled, quota_group, times_us
 from benchmarks.replayed_steal import replayed_steal
-from benchmarks.rival import Rival, halves, rival
-from benchmarks.verdict_cells import QUIET, QUOTA, RIVALS, STOLEN, Design
+from benchmarks.rival import Rival, halves, rivals
+from benchmarks.verdict_cells import QUIET, QUOTA, RIVALS, RIVALS_ON_OWN, STOLEN, Design
 from pgperf.analysis.grade import Disturbance, Source
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.verdict import Verdict
@@ -68,12 +68,14 @@ class _Quiet:
 
 @dataclass(frozen=True)
 class _Rivalled:
-    cpu: int
-    rival: Rival
+    rivals: Mapping[int, Rival]  # by CPU
     wanted: float
+    role: str  # that competes with them for its CPU; "" elsewhere
 
-    def proof(self, _verdict: Verdict) -> Proof:
-        return rival_proof(self.rival.had(), self.wanted, self.cpu)
+    def proof(self, verdict: Verdict) -> Proof:
+        had = min(each.had() for each in self.rivals.values())
+        found = rival_proof(had, self.wanted, [*self.rivals])
+        return competed(found, self.role, verdict) if self.role else found
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,20 @@ class _Stealing:
         return steal_proof(self.share, verdict)
 
 
-def rival_proof(had: float, wanted: float, cpu: int) -> Proof:
-    """The rival had a good part of the CPU that it wanted; what it competes with has the rest."""
+def rival_proof(had: float, wanted: float, cpus: Sequence[int]) -> Proof:
+    """The rival had a good part of each CPU that it wanted; what it competes with has the rest."""
     lacking = "" if had >= _HAD * wanted else "the rival had hardly any of its CPU"
-    return Proof(f"the rival had {in_percent(had)} of CPU {cpu}", lacking)
+    return Proof(f"the rival had {in_percent(had)} of CPU {', '.join(map(str, cpus))}", lacking)
+
+
+def competed(found: Proof, role: str, verdict: Verdict) -> Proof:
+    """The rival's proof, and that the role had to wait for its CPU."""
+    queued = verdict.numbers.queue_us.get(role) or 0.0
+    without = "" if queued else f"no run delay of the {role}"
+    return Proof(
+        f"{found.shown}; per operation {queued:.0f} µs of the {role}'s run delay",
+        "; ".join(filter(None, (found.lacking, without))),
+    )
 
 
 def quota_proof(throttled: Throttled, role: str, verdict: Verdict) -> Proof:
@@ -150,14 +162,20 @@ def _quiet() -> Iterator[Running]:
 
 @contextmanager
 def _with_rival(column: str, design: Design) -> Iterator[Running]:
-    cpu = rival_cpu(design)
-    with rival(cpu, RIVALS[column]) as running:
-        yield _Rivalled(cpu, running, RIVALS[column])
+    role = _ROLE[design.rival_side(column)] if column in RIVALS_ON_OWN else ""
+    with rivals(rival_cpus(column, design), RIVALS[column]) as running:
+        yield _Rivalled(running, RIVALS[column], role)
 
 
-def rival_cpu(design: Design) -> int:
+#: The role that works on a side's CPUs.
+_ROLE = {"clients": "client", "server": "server"}
+
+
+def rival_cpus(column: str, design: Design) -> list[int]:
+    """One CPU where the bottleneck sits elsewhere; all of its own, or it would move to another."""
     clients, server = halves()
-    return (clients if design.rival_on == "clients" else server)[0]
+    cpus = clients if design.rival_side(column) == "clients" else server
+    return cpus if column in RIVALS_ON_OWN else cpus[:1]
 
 
 @contextmanager

@@ -1,18 +1,20 @@
 """Correctness of verdicts: variants with known, injected bottlenecks, also under disturbances.
 
     python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b]
-        [--columns quiet,rival-half,rival-full,quota,steal-5,steal-12] [--truth] [--out FILE]
+        [--columns quiet,rival-half,rival-full,rival-own-half,rival-own-full,quota,steal-5,steal-12]
+        [--truth] [--out FILE]
 
 The seed determines the size of each bottleneck. The script tests every verdict that has a test,
 with the change and the rules of `pgperf confirm`, in one block instead of six. Pages are served by
 gunicorn from a site of their own.
 
 `--columns` (quiet; `all`): a second axis, of disturbances, for the seven bottlenecks that are no
-pages: a rival at half and at all of a named CPU, a CPU quota of a role's own control group, and
-replayed readings of a host that steals 5 and 12 % (benchmarks.verdict_cells says where each sits, and
-which words are right). A cell whose disturbance does not show is not right: a quota must bind, be
-called throttling by the grade, and be run delay and no steal. `--truth` measures the right words
-without pgperf, by what shortens the response when it is removed (benchmarks.verdict_truth).
+pages: a rival at half and at all of a named CPU, where the bottleneck sits elsewhere and on its own, a
+CPU quota of a role's own control group, and replayed readings of a host that steals 5 and 12 %
+(benchmarks.verdict_cells says where each sits, and which words are right). A cell whose disturbance
+does not show is not right: a quota must bind, be called throttling by the grade, and be run delay and
+no steal. `--truth` measures the right words without pgperf, by what shortens the response when it is
+removed (benchmarks.verdict_truth).
 
 `--out` keeps one JSON object a line for each cell; those that the file has are not measured again.
 
@@ -26,7 +28,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ from benchmarks.block_collector import BlockCollector
 from benchmarks.options import ScriptParser, run_script
 from benchmarks.plain_operation import Operation
 from benchmarks.quota_group import NoQuota
-from benchmarks.rival import halves, rival
+from benchmarks.rival import halves, rivals
 from benchmarks.served_page import WEB, serving
 from benchmarks.verdict_answers import BAR, QUICK_BAR, Answer, Key, holds, keep, kept, lines
 from benchmarks.verdict_cells import COLUMNS, DESIGNS, QUIET, chosen
@@ -337,13 +339,9 @@ def _without_controls(plan: Plan) -> Plan:
     return replace(plan, cohorts=(Cohort(variants),))
 
 
-@contextmanager
-def _competitors(case: Case) -> Iterator[None]:
+def _competitors(case: Case) -> AbstractContextManager[object]:
     """A process that spins on each CPU of the clients, in a case with a rival."""
-    with ExitStack() as running:
-        for cpu in halves()[0] if case.rival else ():
-            running.enter_context(rival(cpu))
-        yield
+    return rivals(halves()[0] if case.rival else ())
 
 
 @contextmanager

@@ -27,9 +27,9 @@ from statistics import median
 
 from benchmarks.plain_operation import Operation
 from benchmarks.quota_group import quota_group, times_us
-from benchmarks.rival import halves, rival
+from benchmarks.rival import halves, rivals
 from benchmarks.verdict_cells import DESIGNS, QUOTA, RIVALS, STOLEN, Design
-from benchmarks.verdict_disturbances import rival_cpu
+from benchmarks.verdict_disturbances import rival_cpus
 from pgperf.core.records import Route
 from pgperf.runner.processes import pooler_process
 
@@ -162,7 +162,7 @@ def word_of_disturbance(case: str, column: str) -> str:
 
 @contextmanager
 def _beside(competitors: Disturb, column: str, design: Design) -> Iterator[None]:
-    with competitors(), rival(rival_cpu(design), RIVALS[column]):
+    with competitors(), rivals(rival_cpus(column, design), RIVALS[column]):
         yield
 
 

@@ -2,7 +2,8 @@
 side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -17,6 +18,22 @@ def test_a_rival_works_for_its_share_of_each_period(share: float, work_ns: int, 
     assert "os.sched_setaffinity(0, {3})" in source
     assert f"time.thread_time_ns() + {work_ns}\n" in source
     assert f"and {sleeps}: time.sleep(rest)" in source
+
+
+def test_rivals_are_one_on_each_cpu_until_they_are_no_longer_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[tuple[int, float]] = []
+
+    @contextmanager
+    def made(cpu: int, share: float) -> Iterator[str]:
+        running.append((cpu, share))
+        yield f"rival {cpu}"
+        running.remove((cpu, share))
+
+    monkeypatch.setattr(rival, "rival", made)
+    with rival.rivals([2, 3], 0.5) as found:
+        assert found == {2: "rival 2", 3: "rival 3"}
+        assert running == [(2, 0.5), (3, 0.5)]
+    assert running == []
 
 
 @pytest.mark.parametrize(

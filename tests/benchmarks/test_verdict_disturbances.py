@@ -1,14 +1,27 @@
 """What shows that a cell was disturbed as its column says; how a role gets into its group."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from benchmarks import verdict_disturbances
 from benchmarks.quota_group import Throttled
 from benchmarks.verdict_cells import COLUMNS, DESIGNS
-from benchmarks.verdict_disturbances import entering, quota_proof, rival_proof, settings, steal_proof
+from benchmarks.verdict_disturbances import (
+    Proof,
+    competed,
+    disturbance,
+    entering,
+    quota_proof,
+    rival_cpus,
+    rival_proof,
+    settings,
+    steal_proof,
+)
 from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
 
@@ -25,7 +38,50 @@ def graded(*found: Disturbance) -> Verdict:
     ("had", "wanted", "is_shown"), [(0.5, 1.0, True), (0.2, 0.5, True), (0.02, 0.5, False)]
 )
 def test_a_rival_without_its_cpu_does_not_show(had: float, wanted: float, is_shown: bool) -> None:
-    assert (rival_proof(had, wanted, 1).lacking == "") is is_shown
+    assert (rival_proof(had, wanted, [1]).lacking == "") is is_shown
+
+
+@pytest.mark.parametrize(
+    ("column", "case", "cpus"),
+    [
+        ("rival-full", "ORM client", [2]),
+        ("rival-own-half", "ORM client", [0, 1]),
+        ("rival-own-full", "pool of 1", [0, 1]),
+        ("rival-half", "heavy query", [0]),
+        ("rival-own-full", "heavy query", [2, 3]),
+    ],
+)
+def test_the_cpus_of_a_rival(
+    column: str, case: str, cpus: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bottleneck cannot move from its own CPUs to one without a rival."""
+    monkeypatch.setattr(verdict_disturbances, "halves", lambda: ([0, 1], [2, 3]))
+    assert rival_cpus(column, DESIGNS[case]) == cpus
+
+
+def test_a_rival_on_its_own_cpu_must_keep_the_role_waiting() -> None:
+    found = competed(Proof("the rival had 50 % of CPU 0"), "client", VERDICT)
+    assert found == Proof("the rival had 50 % of CPU 0; per operation 310 µs of the client's run delay")
+    assert competed(Proof(), "pooler", VERDICT).lacking == "no run delay of the pooler"
+    assert competed(Proof("", "hardly any"), "client", VERDICT).lacking == "hardly any"
+
+
+@pytest.mark.parametrize(
+    ("column", "share", "shows_delay"), [("rival-half", 0.5, False), ("rival-own-full", 1.0, True)]
+)
+def test_only_on_its_own_cpu_a_role_must_have_waited(
+    column: str, share: float, shows_delay: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def made(cpus: list[int], wanted: float) -> Iterator[dict[int, Any]]:
+        yield {cpu: SimpleNamespace(had=lambda: wanted) for cpu in cpus}
+
+    monkeypatch.setattr(verdict_disturbances, "rivals", made)
+    with disturbance(column, DESIGNS["ORM client"]) as running:
+        found = running.proof(VERDICT)
+    assert f"the rival had {share:.0%}".replace("%", " %") in found.shown
+    assert ("310 µs of the client's run delay" in found.shown) is shows_delay
+    assert found.lacking == ""
 
 
 def test_a_quota_that_binds_and_is_called_throttling_is_shown() -> None:

@@ -1,12 +1,14 @@
 """The right words without pgperf: removals, turns and the table."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import pytest
 
+from benchmarks import verdict_disturbances, verdict_truth
 from benchmarks.plain_operation import Operation, per_second
+from benchmarks.verdict_cells import DESIGNS, RIVALS
 from benchmarks.verdict_matrix import CASES, drawn
 from benchmarks.verdict_truth import (
     Clients,
@@ -76,6 +78,22 @@ def test_at_least_one_operation_counts() -> None:
 def test_a_quota_is_the_cpu_of_its_role() -> None:
     assert word_of_disturbance("5 ms distance", "quota") == "server_cpu"
     assert word_of_disturbance("5 ms distance", "rival-full") == "disturbed"
+
+
+def test_a_rival_takes_the_cpus_of_its_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[tuple[list[int], float]] = []
+
+    @contextmanager
+    def made(cpus: list[int], share: float) -> Iterator[None]:
+        taken.append((cpus, share))
+        yield
+
+    monkeypatch.setattr(verdict_disturbances, "halves", lambda: ([0], [1]))
+    monkeypatch.setattr(verdict_truth, "rivals", made)
+    for column in RIVALS:
+        with verdict_truth._beside(nullcontext, column, DESIGNS["ORM client"]):
+            pass
+    assert taken == [([1], 0.5), ([1], 1.0), ([0], 0.5), ([0], 1.0)]
 
 
 def test_the_table_counts_the_words_that_agree() -> None:

@@ -21,6 +21,8 @@ from tests.forking import ForkedProcess, ForkServer, importing
 
 #: Those that use psycopg 3.
 DJANGO = ("django_cursor", "django_orm", "django_view")
+#: Those that belong to no site, and choose nothing before they import their driver.
+PLAIN = ("psycopg2", "psycopg", "psycopg_async", "asyncpg")
 #: What takes long to import and needs no settings.
 PACKAGES = (
     "celery.app.base",
@@ -56,7 +58,8 @@ class Nursery(ForkServer):
     def _command(self, alone: Any) -> Any:
         def command(layer: str, *around: Any) -> list[str]:
             argv: list[str] = alone(layer, *around)
-            return [_FORKED, *argv[1:]] if layer in self._layers else argv
+            ours = layer in self._layers and argv[1] == "-m"  # another Python has another word there
+            return [_FORKED, *argv[1:]] if ours else argv
 
         return command
 
@@ -67,15 +70,17 @@ class Nursery(ForkServer):
         return self.start(words, around["stderr"], around["env"], around["cwd"])
 
 
-def of_site(settings_module: str) -> Nursery:
-    """Of Django's clients, in a site with these settings. They find it set up."""
+def of_site(settings_module: str, *others: str) -> Nursery:
+    """Of Django's clients, in a site with these settings. They find it set up. `others` are layers
+    whose clients belong to no site.
+    """
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": settings_module}
-    return Nursery(DJANGO, ["tests.forking.set_up"], environment)
+    return Nursery((*DJANGO, *others), ["tests.forking.set_up", *_drivers(others)], environment)
 
 
-def with_modules_of_site() -> Nursery:
+def with_modules_of_site(*others: str) -> Nursery:
     """Of Django's clients, which set the site up themselves, but find the packages that it needs."""
-    return Nursery(DJANGO, ["psycopg", *PACKAGES], _without_site())
+    return Nursery((*DJANGO, *others), ["psycopg", *_drivers(others), *PACKAGES], _without_site())
 
 
 @contextmanager
@@ -87,8 +92,11 @@ def control_connections() -> Iterator[None]:
 
 def of_no_site(*layers: str) -> Nursery:
     """Of clients that belong to no site."""
-    drivers = [module for layer in layers for module in LAYERS[layer].modules]
-    return Nursery(layers, [*drivers, "pgperf.clients.loop"], _without_site())
+    return Nursery(layers, _drivers(layers), _without_site())
+
+
+def _drivers(layers: Sequence[str]) -> list[str]:
+    return [*(module for layer in layers for module in LAYERS[layer].modules), "pgperf.clients.loop"]
 
 
 def _without_site() -> dict[str, str]:

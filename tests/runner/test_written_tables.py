@@ -23,7 +23,15 @@ from pgperf.runner.server import written_tables
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.written_tables import WrittenTables
 from tests.runner.builders import definition
+from tests.runner.forked_clients import PLAIN, of_no_site
 from tests.runner.test_run import Watcher
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery() -> Iterator[None]:
+    """Clients in Python, and control connections, are forked."""
+    with of_no_site(*PLAIN) as found, found.raising():
+        yield
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from tests.factories import make_benchmark
 from tests.impostor import CLEAR_TEXT as ASKS_FOR_CLEAR_TEXT
 from tests.impostor import MD5, SASL, SHOWN, Impostor, error
 from tests.impostor import authentication as asks
+from tests.runner.forked_clients import PLAIN, with_modules_of_site
 from tests.security import client_certificates
 from tests.security.conftest import DATABASE, Harm
 
@@ -50,6 +51,13 @@ LAYERS = [
 PGBENCH = str(settings.PGPERF["PGBENCH"])
 PAGE = WorkloadDefinition("page", "", page=Page("/books/"))
 every_layer = pytest.mark.parametrize(("layer", "mode"), LAYERS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery() -> Iterator[None]:
+    """Most clients are forked, and then log in as any other."""
+    with with_modules_of_site("django_orm_async", *PLAIN) as found, found.raising():
+        yield
 
 
 class Certificate(NamedTuple):

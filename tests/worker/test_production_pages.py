@@ -12,6 +12,7 @@ from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests.clients.web_server import WebServer
 from tests.factories import new_benchmark
+from tests.runner.forked_clients import of_site
 from tests.short_runs import request
 
 pytest.importorskip("pycurl")
@@ -35,6 +36,16 @@ REASONS = {
 }
 
 
+SITE_SETTINGS = "tests.page_settings"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery() -> Iterator[None]:
+    """Clients and control connections are forked where Django is set up."""
+    with of_site(SITE_SETTINGS, "psycopg") as found, found.raising():
+        yield
+
+
 @pytest.fixture
 def site(settings: Any) -> Iterator[WebServer]:
     """It answers each path with a page, so a run ends well if it sends its requests."""
@@ -55,7 +66,7 @@ def database(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Database:
     """One in production with a web server and a direct route."""
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.page_settings")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", SITE_SETTINGS)
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
     name = str(connection.settings_dict["NAME"])
     row = Database.objects.create(name="live", dbname=name, credential="alias:default", production=True)

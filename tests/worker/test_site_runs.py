@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from pgperf.reports.run_page import result
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests.factories import new_benchmark
+from tests.runner.forked_clients import Nursery, of_site, with_modules_of_site
 from tests.short_runs import request
 
 SECRET = "9790000000042"
@@ -37,6 +39,33 @@ SMALL = Overrides(
     idle="system",
 )
 TOO_HARD = {"tests.counting": "has other values each time", "tests.atomic": "controls transactions"}
+SITE_SETTINGS = "tests.site_settings"
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with of_site(SITE_SETTINGS, "psycopg") as found:
+        yield found
+
+
+@pytest.fixture
+def forked(nursery: Nursery) -> Iterator[None]:
+    """Clients and control connections are forked where Django is set up."""
+    with nursery.raising():
+        yield
+
+
+@pytest.fixture(scope="module")
+def nursery_of_any_site() -> Iterator[Nursery]:
+    with with_modules_of_site("psycopg") as found:
+        yield found
+
+
+@pytest.fixture
+def forked_for_any_site(nursery_of_any_site: Nursery) -> Iterator[None]:
+    """The same, but clients set Django up themselves, with the test's own settings."""
+    with nursery_of_any_site.raising():
+        yield
 
 
 @pytest.fixture
@@ -48,7 +77,7 @@ def demo(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Database:
     """The example's rows and benchmarks, in the database that these tests commit to."""
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.site_settings")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", SITE_SETTINGS)
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
     create_books()
     name = str(connection.settings_dict["NAME"])
@@ -66,6 +95,7 @@ def performed(name: str, **changes: Any) -> Run:
     return execution.perform(asked.pk, "tests")
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_query_loop_and_its_fix_are_compared_in_every_layer(demo: Database) -> None:
     run = performed("n-plus-one", layers=("libpq", "django_orm"))
     assert (run.status, run.error) == (Run.Status.DONE, "")
@@ -89,6 +119,7 @@ def test_a_query_loop_and_its_fix_are_compared_in_every_layer(demo: Database) ->
     assert versions["engine"] == "django.db.backends.postgresql"
 
 
+@pytest.mark.usefixtures("forked_for_any_site")
 def test_captured_values_are_stored_only_where_a_user_typed_them(
     demo: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +142,7 @@ def _results() -> list[Any]:
     return [models.VariantResult, models.ComparisonResult, models.BlockResult]
 
 
+@pytest.mark.usefixtures("forked")
 def test_unrepeatable_statements_are_measured_only_in_the_orm(demo: Database) -> None:
     works = [Workload.objects.create(name=orm[6:], title="Hard", orm=orm) for orm in TOO_HARD]
     new_benchmark(
@@ -131,6 +163,7 @@ def test_unrepeatable_statements_are_measured_only_in_the_orm(demo: Database) ->
     assert not re.search(r"(?<![\d.])4711(?![\d.])", kept), "as a value, not as digits of a time"
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_writing_statement_is_refused_by_the_server(demo: Database) -> None:
     work = Workload.objects.create(name="hard", title="Hard", orm="tests.writing")
     new_benchmark(
@@ -152,6 +185,7 @@ def test_everything_the_example_registers_is_valid(demo: Database) -> None:
     assert Benchmark.objects.filter(name__in=BENCHMARKS).count() == len(BENCHMARKS)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_page_is_measured_from_libpq_to_its_view_and_each_of_its_statements_alone(demo: Database) -> None:
     run = performed("page", layers=("libpq", "psycopg", "django_cursor", "django_view"), diagnostic_ms=50)
     assert (run.status, run.error) == (Run.Status.DONE, "")
@@ -176,6 +210,7 @@ def test_a_page_is_measured_from_libpq_to_its_view_and_each_of_its_statements_al
     assert all(us > 0 for us in view["parts_us"].values())
 
 
+@pytest.mark.usefixtures("forked_for_any_site")
 def test_a_page_is_seen_by_its_user_without_a_trace_of_the_session(
     demo: Database, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

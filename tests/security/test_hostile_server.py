@@ -22,6 +22,7 @@ from pgperf.worker import execution
 from tests import factories
 from tests.admin import hostile_texts
 from tests.clients.hostile_server import MARK, Forge, HostileServer, columns, instead, parameter, row
+from tests.runner.forked_clients import PLAIN, of_site
 from tests.short_runs import request
 
 #: asyncpg, which has no mode simple, has a run of its own.
@@ -43,9 +44,19 @@ NOT_UTF_8: Mapping[str, Forge] = {
 }
 
 
+SITE_SETTINGS = "tests.site_settings"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery() -> Iterator[None]:
+    """Most clients, and control connections, are forked where Django is set up."""
+    with of_site(SITE_SETTINGS, "django_orm_async", *PLAIN) as found, found.raising():
+        yield
+
+
 @pytest.fixture
 def build(transactional_db: None, c_client: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.site_settings")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", SITE_SETTINGS)
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
 
 

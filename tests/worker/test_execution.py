@@ -5,7 +5,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -41,10 +42,29 @@ from tests.client_environments import with_other_pgperf
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition
+from tests.runner.forked_clients import Nursery, of_no_site
 from tests.short_runs import request
 
 Status = Run.Status
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with of_no_site("fake", "psycopg") as found:
+        yield found
+
+
+@pytest.fixture
+def started() -> None:
+    """Clients start by themselves: their own processes are looked at."""
+
+
+@pytest.fixture(autouse=True)
+def forked(request: pytest.FixtureRequest, nursery: Nursery) -> Iterator[None]:
+    """Other clients, and control connections, are forked."""
+    with nullcontext() if "started" in request.fixturenames else nursery.raising():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +144,7 @@ class TestDone:
         assert all(step.capacity > 0 and step.due > 0 for step in found.steps)
         assert (found.rate is None) == (found.outcome != "found")
 
-    def test_no_client_is_left(self, database: Database) -> None:
+    def test_no_client_is_left(self, database: Database, started: None) -> None:
         execution.perform(ask(database).pk, "w@h")
         assert not [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
 
@@ -161,7 +181,7 @@ def test_a_receiver_of_the_end_sees_the_results(
 
 class TestEnvironments:
     @pytest.fixture
-    def named(self, settings: Any, tmp_path: Path) -> None:
+    def named(self, settings: Any, tmp_path: Path, started: None) -> None:
         """A twin of this Python, one with another pgperf, and one that is none."""
         usable, stub = twin(tmp_path), with_other_pgperf(tmp_path, "0.0.9")
         settings.PGPERF = {
@@ -243,7 +263,7 @@ class TestFailed:
         error = execution.perform(ask(database).pk, "w@h").error
         assert "MAX_RUN_SECONDS" in error
 
-    def test_a_client_fails(self, database: Database) -> None:
+    def test_a_client_fails(self, database: Database, started: None) -> None:
         def kill_one(share: float) -> None:
             clients = [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
             for client in clients[:1]:  # a run has none before it has checked its routes
@@ -362,7 +382,9 @@ class TestCancelled:
         asked.refresh_from_db()
         assert asked.status == Status.CANCELLED
 
-    def test_a_run_lost_to_another_attempt_stops_and_writes_nothing(self, database: Database) -> None:
+    def test_a_run_lost_to_another_attempt_stops_and_writes_nothing(
+        self, database: Database, started: None
+    ) -> None:
         asked = ask(database)
 
         def take_away() -> None:
@@ -527,7 +549,7 @@ def test_a_hanging_client_does_not_delay_a_cancel(
 
 
 def test_a_run_that_was_taken_away_ends_while_it_waits_for_a_client(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, started: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its heartbeat finds out; the clients must not load the server beside the next run."""
     frozen = definition(warm_up_ops=100)
@@ -730,7 +752,9 @@ def _act_after(share: float, act: Callable[[], None]) -> Callable[[float], None]
 
 
 def _is_client(process: psutil.Process) -> bool:
+    """The process that others are forked from has imported modules of clients, and is none."""
     try:
-        return "pgperf.clients" in " ".join(process.cmdline()) and process.pid != os.getpid()
+        words = process.cmdline()
     except psutil.Error:
         return False
+    return any(word.startswith("pgperf.clients") for word in words) and process.pid != os.getpid()

@@ -17,7 +17,7 @@ from example.stack.part import Part
 from pgperf.core.records import Route
 from pgperf.install.c_client import build
 from pgperf.workloads import discovery
-from tests.flushes import again_after_a_deadlock
+from tests.flushes import again_after_a_deadlock, quick_refills
 
 # Property tests draw the same examples every time, and a busy machine fails none of them.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -54,6 +54,13 @@ def patient_flushes() -> Iterator[None]:
     flush = BaseDatabaseOperations.execute_sql_flush
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseDatabaseOperations, "execute_sql_flush", again_after_a_deadlock(flush))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def refills() -> Iterator[None]:
+    """The end of each test that commits fills the tables that migrations fill."""
+    with quick_refills():
         yield
 
 

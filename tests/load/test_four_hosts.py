@@ -126,14 +126,14 @@ def _workers(fleet: Fleet, directory: Path) -> Part:
 
 
 def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
-    """With the same clients in all, within the interval of their comparison, in the same rounds."""
-    told = fleet.measure("--load-hosts 1,4 --load-host-names a,b,c,d --slice-ms 300 --rounds 4 --blocks 4")
-    assert told["run"]["status"] == "done"
-    (compared,) = (
-        each for each in told["comparisons"] if "4 load hosts" in each["variant"] and not each["aa"]
-    )
-    assert "1 load host" in compared["baseline"]
-    assert compared["outcome"] != "differs", compared  # a 95 % interval misses 1 in one of 20 runs
+    """With the same clients in all, within the interval of their comparison, in the same rounds.
+
+    A 95 % interval misses 1 in one of 20 runs, so only a difference that a second run has too counts.
+    """
+    told, compared = _one_and_four(fleet)
+    if compared["outcome"] == "differs":
+        told, again = _one_and_four(fleet)
+        assert again["outcome"] != "differs", (compared, again)
     rows = {row["label"]: row for row in told["variants"]}
     four = rows["libpq · tcp · 8 clients · 4 load hosts"]
     assert [host["name"] for host in four["cpu_account"]["load_hosts"]] == list(AHEAD_S)
@@ -143,6 +143,17 @@ def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
     assert set(facts["clocks"]) == set(AHEAD_S)
     for name, clock in facts["clocks"].items():
         assert abs(clock["offset_ms"] + 1e3 * AHEAD_S[name]) * 1e3 <= clock["error_us"] < 5_000, name
+
+
+def _one_and_four(fleet: Fleet) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A run with one load host and with four, and the comparison of the two."""
+    told = fleet.measure("--load-hosts 1,4 --load-host-names a,b,c,d --slice-ms 300 --rounds 4 --blocks 4")
+    assert told["run"]["status"] == "done"
+    (compared,) = (
+        each for each in told["comparisons"] if "4 load hosts" in each["variant"] and not each["aa"]
+    )
+    assert "1 load host" in compared["baseline"]
+    return told, compared
 
 
 def test_a_host_whose_network_is_down_is_named(fleet: Fleet) -> None:

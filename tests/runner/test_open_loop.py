@@ -345,10 +345,10 @@ def test_a_stopped_backend_delays_all_that_were_due_and_one_operation_of_a_close
 def test_a_backend_that_is_stopped_when_the_window_closes_delays_all_that_were_due(stalls: Stalls) -> None:
     """It stops 150 ms before the end. The operation that meets it is timed to its own end; those that
     are due behind it have not begun, and the first nine have waited for 100 ms and more. Those that
-    were due before a late stop are missing from both.
+    were due before a late stop may be missing from both.
     """
     _closed, opened, stall = stalls(700 - 150)
     before = stall.late_ms * RATE / 1000
-    assert 28 - before <= opened.slices[0].backlog <= 30 - int(before)
-    assert 9 - before <= waited(opened) <= 11 - int(before)
+    assert 28 - before <= opened.slices[0].backlog <= 30
+    assert 9 - before <= waited(opened) <= 11
     assert latency.summary_us([opened])["p95"] > (WAITED_MS - 10) * 1000

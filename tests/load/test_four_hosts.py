@@ -128,12 +128,12 @@ def _workers(fleet: Fleet, directory: Path) -> Part:
 def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
     """With the same clients in all, within the interval of their comparison, in the same rounds.
 
-    A 95 % interval misses 1 in one of 20 runs, so only a difference that a second run has too counts.
+    A 95 % interval misses 1 in one of 20 runs. A difference is asked again, of twice as many blocks.
     """
-    told, compared = _one_and_four(fleet)
+    told, compared = _one_and_four(fleet, blocks=4)
     if compared["outcome"] == "differs":
-        told, again = _one_and_four(fleet)
-        assert again["outcome"] != "differs", (compared, again)
+        told, again = _one_and_four(fleet, blocks=8)
+        assert again["low"] <= 1 <= again["high"], (compared, again)
     rows = {row["label"]: row for row in told["variants"]}
     four = rows["libpq · tcp · 8 clients · 4 load hosts"]
     assert [host["name"] for host in four["cpu_account"]["load_hosts"]] == list(AHEAD_S)
@@ -145,9 +145,10 @@ def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
         assert abs(clock["offset_ms"] + 1e3 * AHEAD_S[name]) * 1e3 <= clock["error_us"] < 5_000, name
 
 
-def _one_and_four(fleet: Fleet) -> tuple[dict[str, Any], dict[str, Any]]:
+def _one_and_four(fleet: Fleet, blocks: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """A run with one load host and with four, and the comparison of the two."""
-    told = fleet.measure("--load-hosts 1,4 --load-host-names a,b,c,d --slice-ms 300 --rounds 4 --blocks 4")
+    hosts = "--load-hosts 1,4 --load-host-names a,b,c,d"
+    told = fleet.measure(f"{hosts} --slice-ms 300 --rounds 4 --blocks {blocks}")
     assert told["run"]["status"] == "done"
     (compared,) = (
         each for each in told["comparisons"] if "4 load hosts" in each["variant"] and not each["aa"]

@@ -14,16 +14,18 @@ is over these, because a process may be fast or slow for as long as it lives.
 
 The bar for `connect`: each ratio, libpq over pgbench, within 0.95 to 1.05, and the half of its
 interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libpq_vs_pgbench has it. `--out`
-keeps each case under its conditions, and a case that the file has is not measured again.
+keeps what each set of processes measured, under its conditions. A set that the file has is not
+measured again, so a larger `--processes` adds sets.
 """
 
 import argparse
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,7 @@ class Slot:
 Slice = Callable[[ClientGroup, protocol.Slice], Slot]
 #: The slots of each pair by layer, or side.
 Rounds = dict[Pair, dict[str, list[Slot]]]
-#: The same by layer and set of processes.
+#: The same by side and set of processes.
 Measured = dict[Pair, dict[str, list[list[Slot]]]]
 #: The figures of a slot that are compared, by title; some only where operations connect.
 FIGURES = {"operations/s": attrgetter("per_s")}
@@ -112,10 +114,12 @@ PRINTED = {
 def main() -> int:
     options = _options()
     passed = True
-    conditions = json_lines.conditions(options, "processes", "rounds", "slot_s")
-    units = [{"case": name, **conditions} for name in options.only or CASES]
-    for line in json_lines.resumed(options.out, units, partial(_all, options)):
-        passed &= _table(line["case"], CASES[line["case"]], measured_of(line))
+    conditions = json_lines.conditions(options, "rounds", "slot_s")
+    sets = range(options.processes)
+    units = [{"case": name, "set": n, **conditions} for name in options.only or CASES for n in sets]
+    lines = json_lines.resumed(options.out, units, _all)
+    for name, own in groupby(lines, itemgetter("case")):
+        passed &= _table(name, CASES[name], measured_of(own))
     print(f"verdict: the bars {'hold' if passed else 'do NOT hold'}")
     return 0 if passed else 1
 
@@ -130,45 +134,37 @@ def _options() -> argparse.Namespace:
     return parser.options()
 
 
-def _all(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
-    """The cases, in turn."""
+def _all(units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+    """The sets of processes, one after the other."""
     with Stack(ROOT / ".stack" / "connection_cost_vs_pgbench", parts=["postgres"], keep=False) as stack:
         for unit in units:
-            yield line_of(_measured(stack, unit["case"], options))
+            yield line_of(_measured(stack, unit))
 
 
-def _measured(stack: Stack, case: str, options: argparse.Namespace) -> Measured:
-    """The slices of a case with one set of processes after the other."""
-    found: Measured = defaultdict(lambda: defaultdict(list))
-    for number in range(options.processes):
-        with departing(stack, CASES[case].definition, f"{case}-{number}") as (groups, departed):
-            plain = partial(_printed, stack.env)
-            rounds = _measure(groups, departed, options.rounds, options.slot_s, plain)
-        for pair, by_side in rounds.items():
-            for side, slots in by_side.items():
-                found[pair][side].append(slots)
-    return found
+def _measured(stack: Stack, unit: json_lines.Unit) -> Rounds:
+    """The slices of a case with a set of processes of its own."""
+    case, plain = unit["case"], partial(_printed, stack.env)
+    with departing(stack, CASES[case].definition, f"{case}-{unit['set']}") as (groups, departed):
+        return _measure(groups, departed, unit["rounds"], unit["slot_s"], plain)
 
 
-def line_of(measured: Measured) -> dict[str, Any]:
-    """What a campaign's file keeps of a case."""
+def line_of(rounds: Rounds) -> dict[str, Any]:
+    """What a campaign's file keeps of a set of processes."""
     return {
         "pairs": [
-            {"pair": pair}
-            | {layer: [[*map(asdict, own)] for own in slots] for layer, slots in by_layer.items()}
-            for pair, by_layer in measured.items()
+            {"pair": pair} | {side: [*map(asdict, slots)] for side, slots in by_side.items()}
+            for pair, by_side in rounds.items()
         ]
     }
 
 
-def measured_of(line: json_lines.Line) -> Measured:
-    """The same from the file."""
-    return {
-        tuple(each["pair"]): {
-            side: [[Slot(**slot) for slot in own] for own in each[side]] for side in SIDES if side in each
-        }
-        for each in line["pairs"]
-    }
+def measured_of(lines: Iterable[json_lines.Line]) -> Measured:
+    """The slices of a case from the file's lines of its sets."""
+    found: Measured = defaultdict(lambda: defaultdict(list))
+    for each in (pair for line in lines for pair in line["pairs"]):
+        for side in (side for side in SIDES if side in each):
+            found[tuple(each["pair"])][side].append([Slot(**slot) for slot in each[side]])
+    return found
 
 
 def _measure(

@@ -2,14 +2,16 @@
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks import connection_cost_vs_pgbench as script
+from benchmarks import json_lines
 from benchmarks.connection_cost_vs_pgbench import CASES, Slot
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.clients.pgbench.report import Summary
@@ -59,14 +61,35 @@ def test_each_case_is_measured_with_several_sets_of_processes(monkeypatch: pytes
         yield groups("kept"), lambda group: ""
 
     monkeypatch.setattr(script, "departing", departing)
-    options = Namespace(processes=8, rounds=3, slot_s=1)
-    found = script._measured(SimpleNamespace(env={}), "kept", options)  # type: ignore[arg-type]
+    monkeypatch.setattr(script, "Stack", lambda *words, **options: nullcontext(SimpleNamespace(env={})))
+    units = [{"case": "kept", "set": number, "rounds": 3, "slot_s": 1} for number in range(8)]
+    lines = [*script._all(units)]
     assert started == [f"kept-{number}" for number in range(8)]
-    for by_layer in found.values():
+    for by_layer in script.measured_of(lines).values():
         assert {layer: [*map(len, slots)] for layer, slots in by_layer.items()} == {
             layer: [3] * 8 for layer in script.LAYERS
         }
-    assert script.measured_of(script.line_of(found)) == found
+
+
+def test_more_sets_of_processes_are_added_to_those_of_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+
+    def sets(units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
+        for unit in units:
+            asked.append(unit["set"])
+            slots = [Slot(100.0 + unit["set"], 10.0, 5.0)]
+            yield script.line_of({("simple", 20): dict.fromkeys(script.SIDES, slots)})
+
+    monkeypatch.setattr(script, "_all", sets)
+    options = Namespace(only=["connect"], processes=6, rounds=3, slot_s=4, out=tmp_path / "sets.jsonl")
+    monkeypatch.setattr(script, "_options", lambda: options)
+    assert script.main() == 0
+    options.processes = 8
+    assert script.main() == 0
+    assert asked == [*range(8)]
+    assert "with each of 8 sets of processes" in capsys.readouterr().out
 
 
 def test_pgbenchs_own_figures_are_those_that_it_prints() -> None:

@@ -73,9 +73,9 @@ def of_the_loop(folder: Path, done: list[Any]) -> tuple[Any, ...]:
 
 
 def of_pgbench(folder: Path, done: list[Any]) -> tuple[Any, ...]:
-    def measure(*where: object) -> connection_cost_vs_pgbench.Measured:
+    def measure(*where: object) -> connection_cost_vs_pgbench.Rounds:
         done.append(where)
-        slots = [[connection_cost_vs_pgbench.Slot(*figures(3))] for _ in range(7)]
+        slots = [connection_cost_vs_pgbench.Slot(*figures(3))]
         return {("simple", clients): {"libpq": slots, "pgbench": slots} for clients in (1, 8)}
 
     options = {"only": None, "processes": 7, "rounds": 1, "slot_s": 4}
@@ -148,7 +148,7 @@ ARRANGED: dict[str, Callable[[Path, list[Any]], tuple[Any, ...]]] = {
 UNITS = {
     "driver_suite_peer": (len(MODES), "loop", "asyncio"),
     "driver_loop": (len(MODES), "slice_ms", 200),
-    "connection_cost_vs_pgbench": (2, "processes", 8),
+    "connection_cost_vs_pgbench": (2 * 7, "slot_s", 5),
     "http_vs_ab": (4, "slot_s", 5),
     "highest_rate": (3, "clients", 8),
 }

@@ -18,7 +18,7 @@ static bool (*volatile run)(void *self, int64_t *rows) = add_row;
 
 static double bare(int64_t operations)
 {
-    struct operation operation = {run, NULL};
+    struct operation operation = {.run = run};
     int64_t rows = 0;
     uint64_t before = clock_now_ns();
     for (int64_t i = 0; i < operations; i++)
@@ -30,7 +30,7 @@ static double bare(int64_t operations)
 static double timed(int64_t operations, uint64_t *samples)
 {
     struct slice slice = {.seq = 1, .count = operations};
-    struct operation operation = {run, NULL};
+    struct operation operation = {.run = run};
     struct timing timing;
     if (!timed_run(&slice, operation, samples, &timing) || timing.ops != operations)
         abort();

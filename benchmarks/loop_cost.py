@@ -28,6 +28,7 @@ from pgperf.install.c_client import FLAGS, SOURCE_DIR
 # Few enough that most runs end before another process gets their CPU.
 PYTHON_OPERATIONS = 5_000
 C_OPERATIONS = 20_000
+_SOURCES = ("timed.c", "open_loop.c", "schedule.c", "clock.c")
 BARS_NS = {"Python": 150.0, "C": 40.0}
 CONFIDENCE = 0.99
 
@@ -102,8 +103,8 @@ def _measure_c(pairs: int) -> np.ndarray:
         raise SystemExit("verdict: cannot measure: no C compiler; apt install gcc libc6-dev")
     with tempfile.TemporaryDirectory(prefix="pgperf-") as folder:
         program = Path(folder, "loop_cost")
-        sources = [Path(__file__).with_suffix(".c"), SOURCE_DIR / "timed.c", SOURCE_DIR / "clock.c"]
-        compiling = ["cc", *FLAGS, f"-I{SOURCE_DIR}", "-o", program, *sources]
+        sources = [Path(__file__).with_suffix(".c"), *(SOURCE_DIR / name for name in _SOURCES)]
+        compiling = ["cc", *FLAGS, f"-I{SOURCE_DIR}", "-o", program, *sources, "-lm"]
         subprocess.run([str(part) for part in compiling], check=True)
         running = [str(program), str(pairs), str(C_OPERATIONS)]
         output = subprocess.run(running, check=True, capture_output=True, text=True).stdout

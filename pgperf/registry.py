@@ -8,8 +8,8 @@ pgperf calls it once per operation, with the workload's arguments, and counts th
 result: the length of a list or a query set (which is evaluated if necessary), 0 for None, and 1 for
 anything else.
 
-A function that `async def` defines is the form for the layer django_orm_async. It has the name of
-the form for the other layers.
+A function that `async def` defines is the form for the layer django_orm_async. It has the name and
+the alias of the form for the other layers.
 
     @before_block
     def fresh_servers(start):
@@ -34,11 +34,16 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+")
 
 
 class RegisteredWorkload(NamedTuple):
-    """A callable in one form or both, and the alias of DATABASES that its queries use."""
+    """A callable in one form or both. `named_alias`: "" if neither form names one."""
 
     function: Callable[..., Any] | None = None
-    using: str = "default"
+    named_alias: str = ""
     asynchronous: Callable[..., Any] | None = None
+
+    @property
+    def using(self) -> str:
+        """The alias of DATABASES that its queries use."""
+        return self.named_alias or "default"
 
 
 class BlockStart(NamedTuple):
@@ -62,10 +67,12 @@ BLOCK_HOOKS: dict[tuple[str, str], BlockHook] = {}
 WORKLOADS: dict[str, RegisteredWorkload] = {}
 
 
-def workload(name: str, using: str = "default") -> Callable[[F], F]:
-    """Register a callable as `name`, e.g. "shop.open_orders". `using` is the alias of its queries.
+def workload(name: str, using: str = "") -> Callable[[F], F]:
+    """Register a callable as `name`, e.g. "shop.open_orders".
 
-    Raises InvalidDefinition if the name is taken or malformed.
+    `using`: the alias of its queries; without it, that which the other form of the name has, else
+    "default". Raises InvalidDefinition if the name is taken or malformed, or if the other form names
+    another alias.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidDefinition(
@@ -78,16 +85,28 @@ def workload(name: str, using: str = "default") -> Callable[[F], F]:
                 f"workload {name!r}: names that begin with {OWN_PREFIX} are pgperf's own; rename it"
             )
         form = "asynchronous" if iscoroutinefunction(function) else "function"
-        known = WORKLOADS.get(name, RegisteredWorkload())._replace(using=using)
+        known = WORKLOADS.get(name, RegisteredWorkload())
         there = getattr(known, form) or function
         if _origin(there) != _origin(function):
             raise InvalidDefinition(
                 f"workload {name!r}: already registered by {'.'.join(_origin(there))}; rename one"
             )
-        WORKLOADS[name] = known._replace(**{form: function})  # type: ignore[arg-type]
+        alias = _alias(name, known, form, using)
+        WORKLOADS[name] = known._replace(named_alias=alias, **{form: function})
         return function
 
     return register
+
+
+def _alias(name: str, known: RegisteredWorkload, form: str, using: str) -> str:
+    """The alias of both forms of a workload, of which one is registered now."""
+    has_other = bool(known.function if form == "asynchronous" else known.asynchronous)
+    if has_other and using and known.named_alias not in ("", using):
+        raise InvalidDefinition(
+            f"workload {name!r}: using={using!r}, but its other form has using={known.named_alias!r}; "
+            "name one alias for both"
+        )
+    return using or known.named_alias
 
 
 def get(name: str) -> Callable[..., Any]:

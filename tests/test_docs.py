@@ -97,6 +97,14 @@ def test_each_module_that_a_document_runs_exists(page: Path) -> None:
 
 
 @each_document
+def test_each_celery_command_works_with_the_oldest_version(page: Path) -> None:
+    """Celery 5.5 ends with its usage where it does not know an option."""
+    known = {"-A", "-Q", "-c", "-n", "--queues", "--concurrency", "--pool"}
+    commands = re.findall(r"celery (-A [^`\n]*)", page.read_text())
+    assert not set(re.findall(r"(?<!\S)--?[\w-]+", " ".join(commands))) - known
+
+
+@each_document
 def test_each_make_target_that_a_document_names_exists(page: Path) -> None:
     known = set(" ".join(re.findall(r"(?m)^([a-z][a-z -]*):", (ROOT / "Makefile").read_text())).split())
     named = set(re.findall(r"(?:`|^ *)make ([a-z][a-z-]*)", page.read_text(), re.MULTILINE))

@@ -100,3 +100,59 @@ def test_a_second_async_function_of_a_name_is_refused() -> None:
         @registry.workload("shop.orders")
         async def other() -> int:
             return 2
+
+
+def forms_of(first: str | None, second: str | None, asynchronous_first: bool) -> None:
+    """Register both forms of shop.orders, each with its alias if it has one."""
+
+    def orders() -> int:
+        return 1
+
+    async def aorders() -> int:
+        return 2
+
+    forms = (aorders, orders) if asynchronous_first else (orders, aorders)
+    for form, alias in zip(forms, (first, second), strict=True):
+        words = {} if alias is None else {"using": alias}
+        registry.workload("shop.orders", **words)(form)
+
+
+@pytest.mark.parametrize("asynchronous_first", [False, True], ids=["sync first", "async first"])
+@pytest.mark.parametrize(
+    ("first", "second", "alias"),
+    [
+        (None, None, "default"),
+        ("replica", None, "replica"),
+        (None, "replica", "replica"),
+        ("replica", "replica", "replica"),
+        ("default", None, "default"),
+    ],
+)
+def test_both_forms_have_the_alias_that_one_names(
+    first: str | None, second: str | None, alias: str, asynchronous_first: bool
+) -> None:
+    forms_of(first, second, asynchronous_first)
+    assert registry.find("shop.orders").using == alias
+
+
+@pytest.mark.parametrize("asynchronous_first", [False, True], ids=["sync first", "async first"])
+@pytest.mark.parametrize(
+    ("first", "second"), [("replica", "other"), ("replica", "default"), ("default", "other")]
+)
+def test_forms_that_name_two_aliases_are_refused(first: str, second: str, asynchronous_first: bool) -> None:
+    with pytest.raises(
+        InvalidDefinition,
+        match=f"^workload 'shop.orders': using='{second}', but its other form has using='{first}'; name one",
+    ):
+        forms_of(first, second, asynchronous_first)
+    assert registry.find("shop.orders").using == first
+
+
+def test_a_module_that_is_loaded_again_may_name_another_alias() -> None:
+    def load(alias: str) -> None:
+        @registry.workload("shop.orders", using=alias)
+        def orders() -> None: ...
+
+    load("replica")
+    load("other")
+    assert registry.find("shop.orders").using == "other"

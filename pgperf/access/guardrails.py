@@ -27,6 +27,7 @@ from pgperf.core.layers import connects, over_http
 from pgperf.core.limits import STATEMENT_TIMEOUT_S
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
 from pgperf.core.sql_names import quoted
+from pgperf.runner.server import version
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.workloads import pages
 
@@ -39,6 +40,8 @@ LIMITS = {
     "idle_in_transaction_session_timeout": 10_000,
     "client_connection_check_interval": 1_000,
 }
+#: Those that not every server has. It refuses a session that asks for a setting which it lacks.
+_NEWER_LIMITS = ("client_connection_check_interval",)
 READ_ONLY = "default_transaction_read_only"
 _DENIED = "42501"
 #: What a standby says to a transaction that wants to write.
@@ -252,10 +255,14 @@ def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
 
 
 def examine(route: Route) -> Access:
-    """What the login of a route may do. Raises ClientFailed when the server cannot be asked."""
+    """What the login of a route may do.
+
+    Raises PreflightRefused for a server that is too old, ClientFailed when it cannot be asked.
+    """
     with ControlConnection(route, APPLICATION) as connection:
-        role, standby, version, schema, table = connection.one(_WHO)
-        asked = [_POWERS, *(query for least, query in _NEWER_POWERS.items() if version >= least)]
+        role, standby, number, schema, table = connection.one(_WHO)
+        version.check(number)
+        asked = [_POWERS, *(query for least, query in _NEWER_POWERS.items() if number >= least)]
         powers = tuple(printable.one_line(words) for query in asked for (words,) in connection.all(query))
         settings = dict(connection.all(_SETTINGS))
     return Access(role, powers, settings, standby, f"{schema}.{table}" if schema and table else "")
@@ -274,7 +281,12 @@ def _options(settings: Mapping[str, str]) -> str:
 
 
 def _lacking_limits(settings: Mapping[str, str]) -> dict[str, Any]:
-    return {name: most for name, most in LIMITS.items() if not _keeps(settings.get(name), most)}
+    """Those that the server has and that the session does not keep."""
+    return {
+        name: most
+        for name, most in LIMITS.items()
+        if (name in settings or name not in _NEWER_LIMITS) and not _keeps(settings.get(name), most)
+    }
 
 
 def _in_options(settings: Mapping[str, Any]) -> str:
@@ -288,7 +300,7 @@ def _keeps(value: str | None, most: int) -> bool:
 
 def _check_settings(route: Route, access: Access) -> None:
     """Check the session's own settings: an unknown pooler may have dropped those that we requested."""
-    wrong = [name for name, most in LIMITS.items() if not _keeps(access.settings.get(name), most)]
+    wrong = list(_lacking_limits(access.settings))
     if access.settings.get(READ_ONLY) != "on":
         wrong.insert(0, READ_ONLY)
     if wrong:

@@ -219,7 +219,8 @@ _LACKS = (
     _lack(
         "ALTER ROLE {0} SET {1};",
         f"{_READER} SELECT name, wanted FROM reader, (VALUES {_SETTINGS}) AS settings (wanted, most)"
-        " WHERE NOT EXISTS (SELECT FROM pg_db_role_setting s, unnest(s.setconfig) AS given"
+        " WHERE EXISTS (SELECT FROM pg_settings known WHERE known.name = wanted)"
+        " AND NOT EXISTS (SELECT FROM pg_db_role_setting s, unnest(s.setconfig) AS given"
         f" WHERE s.setrole = reader.oid AND s.setdatabase IN (0, ({_DATABASE}))"
         " AND split_part(given, '=', 1) = wanted"
         f" AND (wanted <> '{READ_ONLY}' OR lower(split_part(given, '=', 2)) IN ({_TRUE}))) ORDER BY 2",

@@ -15,9 +15,11 @@ _VOLATILE = (
     "load_hosts.start_skew_us", "load_hosts.repeated", "written.rounds_with_checkpoint", ENDING, PREDICTED,
     STATEMENT_TIMES, PAGE_PARTS,
 )  # fmt: skip
-#: The user's own values, or texts that may hold them: that they differ is said, what they are is
-#: not.
-_UNSAID = re.compile(r"workloads\.\d+\.(sql|args|other_sql|other_args|query\.lookup|page\.path)(\.|$)")
+#: The user's own values, texts that may hold them, and names of the site's users: that they differ is
+#: said, what they are is not.
+_UNSAID = re.compile(
+    r"workloads\.\d+\.(sql|args|other_sql|other_args|query\.lookup|page\.path|page\.user)(\.|$)"
+)
 #: A part that only one of the two has is one difference, with all that is in it.
 _WHOLE = re.compile(r"layers\.[^.]+")
 _LONGEST = 120

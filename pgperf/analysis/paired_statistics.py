@@ -7,6 +7,7 @@ averages of the values, not of ranks, and tied values only make it cover more of
 """
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -16,14 +17,17 @@ import numpy as np
 #: Up to this many pairs the null distribution is counted exactly; beyond, it is normal to four
 #: digits.
 EXACT_PAIRS = 100
+#: ln of the largest number.
+_LARGEST_LOG = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A centre with its confidence interval.
 
-    `low` and `high` are None where `n` values cannot give the confidence that was asked for;
-    `confidence` is then 0, else what the interval achieves, which is at least what was asked for.
+    `low` and `high` are None where `n` values cannot give the confidence that was asked for, or give
+    an interval with no end; `confidence` is then 0, else what the interval achieves, which is at
+    least what was asked for.
     """
 
     centre: float
@@ -33,9 +37,15 @@ class Estimate:
     confidence: float
 
     def exp(self) -> "Estimate":
-        """The same on the scale of ratios, for an estimate of a log ratio."""
-        low, high = (None if bound is None else math.exp(bound) for bound in (self.low, self.high))
-        return replace(self, centre=math.exp(self.centre), low=low, high=high)
+        """The same on the scale of ratios, for an estimate of a log ratio. Without bounds where no
+        number is as large as the upper one.
+        """
+        ratio = replace(self, centre=math.exp(self.centre))
+        if self.low is None or self.high is None:
+            return ratio
+        if self.high > _LARGEST_LOG:
+            return replace(ratio, low=None, high=None, confidence=0.0)
+        return replace(ratio, low=math.exp(self.low), high=math.exp(self.high))
 
     def moved_to(self, centre: float) -> "Estimate":
         """The same interval around another centre."""

@@ -14,8 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from pgperf.analysis import student_t
+from pgperf.analysis import level_fields, student_t
 from pgperf.analysis.fit import Fit
+from pgperf.analysis.level_fields import Values
 from pgperf.analysis.outcome import (
     CONFIDENCE,
     DIFFERS,
@@ -37,15 +38,6 @@ TIME, OVER = "time", "over_base"
 _LOG_DIGITS, _US_DIGITS = 7, 4
 #: The fields of a Level with samples; the first one is of all, the others of those with a base.
 _SAMPLED = ("log_us", "log_over", "us_over")
-#: No time in µs, and no logarithm of one, is larger.
-_LARGEST = 1e15
-
-#: No factor of `stopping` is near it.
-_MOST_WIDENED = 2.0
-
-#: One value per block; a second tuple is subtracted from the first, where a third variant stands
-#: between the two.
-Values = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -78,14 +70,15 @@ class Level:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError or ValueError for what is no level."""
-        values: dict[str, Any] = {name: _samples(name, data[name]) for name in _SAMPLED}
-        needed = _SAMPLED if data["base_layer"] else _SAMPLED[:1]
+        """Raises KeyError, TypeError or ValueError, which name the field, for what is no level."""
+        values: dict[str, Any] = {name: level_fields.samples(name, data[name]) for name in _SAMPLED}
+        base_layer = level_fields.words("base_layer", data["base_layer"])
+        needed = _SAMPLED if base_layer else _SAMPLED[:1]
         if empty := [name for name in needed if not values[name]]:
             raise ValueError(f"{empty[0]} has no samples")
-        values |= {name: _time(data.get(name)) for name in ("us", "base_us")}
-        values["widening"] = _factor(data.get("widening", 1.0))
-        return cls(Variant(**data["variant"]), base_layer=data["base_layer"], **values)
+        values |= {name: level_fields.time(name, data.get(name)) for name in ("us", "base_us")}
+        values["widening"] = level_fields.factor("widening", data.get("widening", 1.0))
+        return cls(level_fields.variant(data["variant"]), base_layer=base_layer, **values)
 
     @property
     def base(self) -> Variant | None:
@@ -323,35 +316,6 @@ def _level(fit: Fit, of: Variant, base: Variant | None) -> Level:
 
 def _both(difference: PairedDifference, digits: int) -> Values:
     return tuple(_kept(sample, digits) for sample in (difference.direct, difference.via) if sample)
-
-
-def _samples(name: str, stored: Any) -> Values:
-    """Raises ValueError for anything but samples of numbers."""
-    if not (isinstance(stored, list) and all(map(_is_sample, stored))):
-        raise ValueError(f"{name} is no list of samples of numbers")
-    return tuple(tuple(map(float, sample)) for sample in stored)
-
-
-def _is_sample(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
-
-
-def _time(value: Any) -> float | None:
-    """Raises ValueError or TypeError for anything but a time or None."""
-    if value is not None and not 0 < float(value) < math.inf:
-        raise ValueError(f"{value!r} is not a time in µs")
-    return None if value is None else float(value)
-
-
-def _factor(value: Any) -> float:
-    """Raises ValueError or TypeError for anything but a factor on half-widths."""
-    if not 1 <= float(value) < _MOST_WIDENED:
-        raise ValueError(f"{value!r} is not a factor on half-widths")
-    return float(value)
 
 
 def _kept(sample: Sample, digits: int) -> tuple[float, ...]:

@@ -33,6 +33,7 @@ from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runner import site_connection
 from pgperf.runner.cpu import idle
 from pgperf.runner.plan import make_plan
+from pgperf.runner.server import version
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs import broker, definitions, state
 from pgperf.worker import environments, machine_look
@@ -354,10 +355,14 @@ def _web_server(subject: str, route: Route) -> CheckResult:
 
 
 def _server(route: Route) -> str:
-    """The server's version, the role, and the number of free connection slots."""
+    """The server's version, the role, and the number of free connection slots.
+
+    Raises PreflightRefused for a server that is too old, ClientFailed when it cannot be asked.
+    """
     with ControlConnection(route, "pgperf-doctor") as monitor:
-        version, user, free = monitor.one(_SERVER)
-    return f"PostgreSQL {version}, as {user}, {free} free connection slots"
+        version.check(*monitor.one(version.NUMBER))
+        found, user, free = monitor.one(_SERVER)
+    return f"PostgreSQL {found}, as {user}, {free} free connection slots"
 
 
 _SERVER_SQL = (

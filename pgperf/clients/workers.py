@@ -9,7 +9,8 @@ connection. All but slices goes to worker 0.
 import asyncio
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pgperf.clients import open_loop
@@ -47,7 +48,9 @@ class Workers:
     """Several clients of one process."""
 
     def __init__(self, client: Any, spec: protocol.Spec) -> None:
-        self._original, self._failing = client, 0
+        self._original = client
+        #: Each error, with the worker that had it; in the order of time.
+        self._errors: list[tuple[BaseException, int]] = []
         self._specs = [
             spec._replace(application_name=protocol.connection_name(spec.application_name, at))
             for at in range(spec.workers)
@@ -119,7 +122,8 @@ class Workers:
 
     def describe(self, error: Exception) -> str:
         """The message of an error, in the words of the worker that had it."""
-        client = self._clients[self._failing] if self._failing < len(self._clients) else self._original
+        at = next((at for own, at in self._errors if own is error), len(self._clients))
+        client = self._clients[at] if at < len(self._clients) else self._original
         return str(getattr(client, "describe", describe)(error))
 
     @property
@@ -142,8 +146,11 @@ class Workers:
 
     def _at(self, at: int, step: Callable[..., T], *given: Any) -> T:
         """Run a step of a worker. An error in it is that worker's."""
-        self._failing = at
-        return self._there(at, step, *given)
+        try:
+            return self._there(at, step, *given)
+        except BaseException as error:
+            self._errors.append((error, at))
+            raise
 
     def _there(self, at: int, step: Callable[..., T], *given: Any) -> T:
         """Run a step of a worker where its connection belongs."""
@@ -176,21 +183,32 @@ class Threads(Workers):
         return self._threads[at].submit(step, *given).result()
 
     def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
-        work = zip(self._threads, self._operations, stamps, strict=True)
-        return self._ended([thread.submit(run_chain, run, request, own) for thread, run, own in work])
+        work = zip(self._operations, stamps, strict=True)
+        return self._ended([partial(run_chain, run, request, own) for run, own in work])
 
     def _sharing(self, arrivals: open_loop.Arrivals) -> list[int]:
-        work = zip(self._threads, self._operations, strict=True)
-        return self._ended([thread.submit(open_loop.serve, run, arrivals) for thread, run in work])
+        return self._ended([partial(open_loop.serve, run, arrivals) for run in self._operations])
 
-    def _ended(self, running: "list[Future[T]]") -> list[T]:
-        """The results of all, or the first error."""
+    def _ended(self, parts: Sequence[Callable[[], T]]) -> list[T]:
+        """Run a part in each thread; the results of all, or the first error. This thread may be woken
+        late, when others have failed too.
+        """
+        earlier = len(self._errors)
+        running = [
+            thread.submit(self._part, at, part)
+            for at, (thread, part) in enumerate(zip(self._threads, parts, strict=True))
+        ]
         wait(running, return_when=FIRST_EXCEPTION)
-        for at, each in enumerate(running):
-            if each.done() and (error := each.exception()):
-                self._failing = at
-                raise error
+        if failed := self._errors[earlier:]:
+            raise failed[0][0]
         return [each.result() for each in running]
+
+    def _part(self, at: int, part: Callable[[], T]) -> T:
+        try:
+            return part()
+        except BaseException as error:
+            self._errors.append((error, at))
+            raise
 
 
 class Tasks(Workers):
@@ -219,6 +237,6 @@ class Tasks(Workers):
     async def _guarded(self, at: int, part: Awaitable[T]) -> T:
         try:
             return await part
-        except Exception:
-            self._failing = at
+        except BaseException as error:
+            self._errors.append((error, at))
             raise

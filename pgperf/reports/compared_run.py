@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
 
 from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.run_comparison import Level
+from pgperf.core import printable
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.models import Run, VariantResult
+from pgperf.reports import kept_export
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,46 +57,23 @@ def previous(candidates: QuerySet[Run], run: Run) -> Run | None:
 def exported(data: Any) -> ComparedRun:
     """From what `pgperf export RUN --format json` printed.
 
-    Raises NothingToCompare if it is something else, or an export of an earlier version.
+    Raises NothingToCompare, which names the field, if it is something else, or an export of an
+    earlier version.
     """
     try:
-        return _side(_run(data["run"]), data["levels"], _shares(data["variants"]))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        kept_export.check(data)
+        return _with_shares(kept_export.run(data), kept_export.levels(data), kept_export.others_shares(data))
+    except ValueError as error:
         raise NothingToCompare(
             "baseline: the file is not the JSON export of a run by this version of pgperf"
-            f" ({type(error).__name__}: {str(error)[:60]}); write it with pgperf export RUN --format json"
+            f" ({printable.one_line(str(error))[:120]}); write it with pgperf export RUN --format json"
         ) from error
 
 
 def _side(run: Run, levels: Iterable[Mapping[str, Any]], shares: Mapping[str, float | None]) -> ComparedRun:
-    known = {label: float(share) for label, share in shares.items() if share is not None}
-    return ComparedRun(run, [Level.from_json(level).with_disturbances(known) for level in levels])
+    return _with_shares(run, list(map(Level.from_json, levels)), shares)
 
 
-def _shares(variants: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The most that others took of the time of each much disturbed variant; an export has the grades
-    in its verdicts.
-    """
-    grades = {each["label"]: (each.get("verdict") or {}).get("grade") or {} for each in variants}
-    poor = {label: grade for label, grade in grades.items() if grade.get("word") == GradeWord.POOR}
-    return {label: Grade.from_json(grade).others for label, grade in poor.items()}
-
-
-def _run(data: Mapping[str, Any]) -> Run:
-    return Run(
-        pk=int(data["id"]),
-        status=Run.Status(data["status"]),
-        benchmark_name=str(data["benchmark"]),
-        database_name=str(data["database"]),
-        quick=bool(data["quick"]),
-        definition=dict(data["definition"]),
-        definition_hash=str(data["definition_hash"]),
-        environment=dict(data["environment"]),
-        summary={"partial": bool(data["partial"])},
-        started_at=_moment(data["started"]),
-        finished_at=_moment(data["finished"]),
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
+def _with_shares(run: Run, levels: Sequence[Level], shares: Mapping[str, float | None]) -> ComparedRun:
+    known = {label: share for label, share in shares.items() if share is not None}
+    return ComparedRun(run, [level.with_disturbances(known) for level in levels])

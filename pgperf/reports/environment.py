@@ -15,6 +15,9 @@ from pgperf.reports.table import Cell, Column, Table, number, percent, text_colu
 _SHOWN_ELSEWHERE = (CAPTURES, STATEMENT_TIMES, PAGE_PARTS, ENDING, PREDICTED)
 #: Keys whose values name the database roles of the run: what each may do, and those that can write.
 _ACCESS, _CAN_WRITE = "access", "can_write"
+#: Keys whose texts name Celery workers: that of the agent, and those of load hosts.
+_WITH_WORKERS = ("server_host", "load_hosts")
+_WORKER = re.compile(r"[^\s@]+@[^\s@,;:]+")
 #: What follows the role in a text on access.
 _MAY = re.compile(r"(?:cannot write|this role can write|inserts rows into)\b.*", re.DOTALL)
 _POWERS = re.compile(r" \(.*\)", re.DOTALL)
@@ -56,8 +59,10 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
 
 
 def nameless(environment: dict[str, Any]) -> dict[str, Any]:
-    """The same without the names of database roles, for a file that is sent."""
-    found = dict(environment)
+    """The same without the names of database roles and of workers, for a file that is sent."""
+    found = dict(environment) | {
+        key: _without_workers(environment[key]) for key in _WITH_WORKERS if key in environment
+    }
     if _CAN_WRITE in found:
         found[_CAN_WRITE] = bool(found[_CAN_WRITE])
     access = found.pop(_ACCESS, None)
@@ -69,6 +74,14 @@ def nameless(environment: dict[str, Any]) -> dict[str, Any]:
 def names_a_role(name: str) -> bool:
     """Has the fact of this dotted name a database role in it?"""
     return name.partition(".")[0] in (_ACCESS, _CAN_WRITE)
+
+
+def _without_workers(stored: Any) -> Any:
+    if isinstance(stored, dict):
+        return {key: _without_workers(value) for key, value in stored.items()}
+    if isinstance(stored, list):
+        return list(map(_without_workers, stored))
+    return _WORKER.sub("…", stored) if isinstance(stored, str) else stored
 
 
 def _may(text: Any) -> str | None:

@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.template import TemplateDoesNotExist
 from django.template.loader import render_to_string
 
+from pgperf.analysis.definition_diff import environment_differences
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.confirmation import tested_title
@@ -51,8 +52,14 @@ def run_html(run: Run, viewer: Any = None) -> str:
 
 def comparison_html(found: SeveralRuns) -> str:
     """The page that compares the runs, without links to the site."""
-    shown = replace(found, comparisons=[_without_roles(each) for each in found.comparisons])
-    return _rendered("comparison", {"title": found.title, "found": shown})
+    return _rendered("comparison", {"title": found.title, "found": _nameless_comparison(found)})
+
+
+def _nameless_comparison(found: SeveralRuns) -> SeveralRuns:
+    runs = {id(side.run): _nameless(side.run) for side in found.sides}
+    sides = {id(side): replace(side, run=runs[id(side.run)]) for side in found.sides}
+    pairs = [_nameless_pair(each, runs[id(each.before)], runs[id(each.after)]) for each in found.comparisons]
+    return replace(found, baseline=sides[id(found.baseline)], sides=list(sides.values()), comparisons=pairs)
 
 
 def _nameless(run: Run) -> Run:
@@ -79,10 +86,11 @@ def _without_names(stored: Any) -> Any:
     return _USER.sub(r"\1)", _ROLE.sub(r"\1…", stored)) if isinstance(stored, str) else stored
 
 
-def _without_roles(compared: RunComparison) -> RunComparison:
-    return replace(
-        compared, environment=[each for each in compared.environment if not names_a_role(each.what)]
-    )
+def _nameless_pair(compared: RunComparison, before: Run, after: Run) -> RunComparison:
+    """Between the runs whose environments name nobody. What their roles may do is left out."""
+    found = environment_differences(before.environment, after.environment)
+    kept = [each for each in found if not names_a_role(each.what)]
+    return replace(compared, before=before, after=after, environment=kept)
 
 
 def _rendered(name: str, context: dict[str, Any]) -> str:

@@ -130,7 +130,8 @@ def live_workers() -> list[Worker]:
 
 
 def worker_command(queue: str = "") -> str:
-    """The command that starts a worker for pgperf, as one would type it beside manage.py.
+    """The command that starts a worker for pgperf, as one would type it beside manage.py: with options
+    that every supported Celery knows.
 
     `queue`: an agent's or a load host's. Two workers on one machine need names of their own.
     """
@@ -144,7 +145,7 @@ def _role(queue: str) -> str:
     if queue.startswith(agents):
         return f" -n agent@{queue.removeprefix(agents)}"
     if queue.startswith(load_hosts):
-        return f" --disable-prefetch -n load@{queue.removeprefix(load_hosts)}"
+        return f" -n load@{queue.removeprefix(load_hosts)}"
     return ""
 
 

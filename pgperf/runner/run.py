@@ -42,7 +42,7 @@ from pgperf.runner.processes import relay_process
 from pgperf.runner.progress import Progress
 from pgperf.runner.remote.server import Agent
 from pgperf.runner.run_context import PHASES, PhaseClock, RunContext
-from pgperf.runner.server import result_size
+from pgperf.runner.server import result_size, version
 from pgperf.runner.server.diagnostics import DiagnosticConnections
 from pgperf.runner.server.load_limits import LoadGuard
 from pgperf.runner.server.probe import ServerProbe
@@ -147,7 +147,11 @@ def execute(
 
 
 def _checked(plan: Plan, routes: dict[str, Route], settings: RunSettings, server: ServerProbe) -> _Checked:
-    """Raises a PgperfError for a plan that needs too much, or more time than it has."""
+    """Raises a PgperfError for a server that is too old, and for a plan that needs too much, or more
+    time than it has.
+    """
+    if server.can_be_asked:
+        version.check(*server.one(version.NUMBER))
     headroom = server.headroom(settings.memory)
     preflight.check(plan, headroom, settings.connection_share, settings.max_run_seconds)
     logins = _logins(plan, routes, server.application)

@@ -12,10 +12,11 @@ try:
 except ImportError:  # an extra: pip install 'pgperf[yaml]'
     yaml = None  # type: ignore[assignment]
 
-#: PyYAML is slow, most of all without its C library. Each name, value, list and object is one or
-#: two events of its parser.
+#: PyYAML is slow. Each name, value, list and object is one or two events of its parser.
 MAX_YAML_BYTES = 512 * 1024
 MAX_YAML_EVENTS = 40_000
+#: Both are so many times smaller where PyYAML lacks its C library.
+WITHOUT_C = 2
 _YAML_DEPTH = 100
 #: Other plain values are text: YAML's dates, merge keys and the like have no place in JSON.
 _YAML_TYPES = ("null", "bool", "int", "float")
@@ -47,8 +48,8 @@ def write_json(rows: Rows) -> bytes:
 
 
 def read_yaml(content: bytes) -> ImportTable:
-    if len(content) > MAX_YAML_BYTES:
-        raise TransferError(f"the YAML file is larger than {MAX_YAML_BYTES // 1024:,} KiB: use JSON")
+    if len(content) > (most := _most(MAX_YAML_BYTES)):
+        raise TransferError(f"the YAML file is larger than {most // 1024:,} KiB{_why()}: use JSON")
     text = decoded(content)
     try:
         _check_events(text)
@@ -106,13 +107,13 @@ def _no_constant(name: str) -> Any:
 
 def _check_events(text: str) -> None:
     """Refuse costly files before PyYAML builds their values."""
-    depth = 0
+    depth, most = 0, _most(MAX_YAML_EVENTS)
     for number, event in enumerate(yaml.parse(text, Loader=_base())):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _YAML_DEPTH:
             raise yaml.YAMLError("nested too deeply")
-        if number > MAX_YAML_EVENTS:
-            raise yaml.YAMLError("too many values: use JSON")
+        if number > most:
+            raise yaml.YAMLError(f"too many values{_why()}: use JSON")
         if problem := _unfit_event(event):
             raise yaml.YAMLError(problem)
 
@@ -122,6 +123,19 @@ def _unfit_event(event: Any) -> str:
     if isinstance(event, yaml.AliasEvent):
         return "aliases (*name) are not allowed"
     return "tags (!name) are not allowed" if getattr(event, "tag", None) else ""
+
+
+def _most(limit: int) -> int:
+    return limit if _in_c() else limit // WITHOUT_C
+
+
+def _why() -> str:
+    """Why the limit is smaller than on other machines; "" if it is not."""
+    return "" if _in_c() else ", the limit where PyYAML lacks its C library"
+
+
+def _in_c() -> bool:
+    return _base() is not yaml.SafeLoader
 
 
 def _base() -> Any:

@@ -185,7 +185,7 @@ class TestSamples:
         now_ns = time.monotonic_ns()
         assert ordered_ns - seen.error_ns < seen.samples.times_ns[0] < begin_ns + seen.error_ns
         assert begin_ns < seen.samples.times_ns[-1] < now_ns + seen.error_ns
-        assert seen.error_ns < 50_000_000
+        assert seen.error_ns < (now_ns - ordered_ns) / 12  # each side asked twelve times or more, twice
 
     def test_the_environment_names_the_agent_and_its_precision(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection

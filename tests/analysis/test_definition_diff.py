@@ -78,6 +78,12 @@ def test_values_of_the_user_are_not_told() -> None:
     assert "CANARY" not in str(found)
 
 
+def test_a_user_of_the_site_is_not_told() -> None:
+    """Whom a page was seen as: the page's own report names nobody."""
+    pages = ({"workloads": [{"page": {"user": name, "method": "GET"}}]} for name in ("CANARY", ""))
+    assert differences(*pages) == [("workloads.1.page.user", "(not shown)", "(not shown)")]
+
+
 def test_long_values_are_cut() -> None:
     (found,) = differences({"x": "a" * 500}, {"x": "b" * 500})
     assert len(found.before) == len(found.after) == 120

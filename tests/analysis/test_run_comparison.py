@@ -198,6 +198,15 @@ def test_a_run_that_may_stop_early_widens_the_interval(which: int) -> None:
     assert half_of_log(wider) == pytest.approx(1.08 * half_of_log(plain))
 
 
+def test_an_interval_without_an_end_is_none() -> None:
+    """Two blocks as far apart as a file may have them."""
+    far = [replace(level, log_over=((-70.0, 70.0),)) for level in run()]
+    found = by_name(changes(far, run()))["django_orm", OVER]
+    assert (found.ratio.low, found.ratio.high, found.outcome) == (None, None, "inconclusive")
+    assert found.ratio.centre == pytest.approx(1.0)
+    assert found.most is None
+
+
 def test_a_run_keeps_the_factor_of_its_looks() -> None:
     level = replace(run()[0], widening=1.07)
     stored = level.to_json()

@@ -44,6 +44,7 @@ from pgperf.install.launch import C_CLIENT
 from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.reports.labels import layer_title
 from pgperf.runner import machine_look, site_connection
+from pgperf.runner.server import version
 from pgperf.runs import state
 from pgperf.runs.definitions import freeze
 from pgperf.worker.execution import perform
@@ -665,6 +666,18 @@ class TestDoctor:
             call_command("pgperf", "doctor", stdout=out)
         assert "note     demo · second: demo_trusted may not see the pooler's sessions" in out.getvalue()
         assert 'GRANT "pgperf" TO "demo_trusted";' in out.getvalue()
+
+    def test_a_server_that_is_too_old_is_named(self, demo: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nothing else is asked of it."""
+        monkeypatch.setattr(version, "LEAST", 99)
+        out = io.StringIO()
+        with pytest.raises(CommandError, match="3 problems found"):
+            call_command("pgperf", "doctor", stdout=out)
+        text = out.getvalue()
+        for route in ("socket", "tcp", "pgbouncer"):
+            assert f"problem  demo · {route}: database: the server is PostgreSQL 18." in text
+        assert "pgperf measures PostgreSQL 99 or newer; upgrade the server" in text
+        assert "demo · login" not in text
 
     def test_a_fixture_that_may_not_be_made(self, demo: Database, routes: dict[str, Any]) -> None:
         fixtures.drop(demo, replace(routes["tcp"], dbname=demo.dbname))  # an earlier test may have left it

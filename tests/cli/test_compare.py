@@ -236,6 +236,59 @@ def test_a_file_that_is_no_export_is_refused(spoil: Callable[[dict[str, Any]], A
     assert "not the JSON export of a run" in str(failure(run.pk, "--baseline", path))
 
 
+#: What a changed file says, and how the refusal names the field.
+FIELDS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "levels[0].log_us has 700, which is no number from -35 to 35": lambda data: data["levels"][0].update(
+        log_us=[[700] * 6]
+    ),
+    "levels[0].log_us has -36": lambda data: data["levels"][0].update(log_us=[[-36.0] * 6]),
+    "levels[0].log_us[0][0] is inf": lambda data: data["levels"][0].update(log_us=[[float("inf")] * 6]),
+    "levels[0].log_us[0][0] is nan": lambda data: data["levels"][0].update(log_us=[[float("nan")]]),
+    "levels[1].log_over is no list of at most 2": lambda data: data["levels"][1].update(log_over=[[1]] * 3),
+    "levels[0].us is 1e+300, which is no time": lambda data: data["levels"][0].update(us=1e300),
+    "levels[0].us is 5e-324, which is no time": lambda data: data["levels"][0].update(us=5e-324),
+    "levels[0].us is an odd text, which is no time": lambda data: data["levels"][0].update(us="5"),
+    "levels[0].us is True, which is no time": lambda data: data["levels"][0].update(us=True),
+    "levels[0].widening is 1e+300": lambda data: data["levels"][0].update(widening=1e300),
+    "levels[0].base_layer is a list": lambda data: data["levels"][0].update(base_layer=[]),
+    "levels[0].variant.clients is an odd text": lambda data: data["levels"][0]["variant"].update(clients="x"),
+    "levels[0].variant.clients is 0": lambda data: data["levels"][0]["variant"].update(clients=0),
+    "levels[0].variant.route is an object": lambda data: data["levels"][0]["variant"].update(route={}),
+    "levels[0].variant: got an unexpected keyword": lambda data: data["levels"][0]["variant"].update(x=1),
+    "levels[0] has no 'us_over'": lambda data: data["levels"][0].pop("us_over"),
+    "levels is missing": lambda data: data.pop("levels"),
+    "levels is no list": lambda data: data.update(levels={}),
+    "variants[0].verdict is no object": lambda data: data["variants"][0].update(verdict=[1]),
+    "variants[0].verdict.grade.share is no share from 0 to 1": lambda data: data["variants"][0].update(
+        verdict={"grade": {"word": "poor", "share": 2, "disturbances": []}}
+    ),
+    "run.id is no number of a run": lambda data: data["run"].update(id=2**63),
+    "run.benchmark is None, which is no name": lambda data: data["run"].update(benchmark=None),
+    "run.benchmark is an odd text, which is no name": lambda data: data["run"].update(benchmark="\x1b[2J"),
+    "run.database is an odd text, which is no name": lambda data: data["run"].update(database="x" * 301),
+    "run.benchmark has text that is no Unicode": lambda data: data["run"].update(benchmark="\ud800"),
+    "run.quick is neither true nor false": lambda data: data["run"].update(quick=0),
+    "run.started is no time of a run": lambda data: data["run"].update(started="0001-01-01T00:00:00+00:00"),
+    "run.definition is no object": lambda data: data["run"].update(definition=[]),
+    "run.environment.x" + "[0]" * 14 + "[ is nested too deeply": lambda data: data["run"][
+        "environment"
+    ].update(x=json.loads("[" * 99 + "]" * 99)),
+}
+
+
+@pytest.mark.parametrize("said", FIELDS)
+def test_a_changed_field_is_named(said: str, tmp_path: Path) -> None:
+    run = ended()
+    path = exported(run, tmp_path)
+    data = json.loads(path.read_text())
+    FIELDS[said](data)
+    path.write_text(json.dumps(data))
+    error = failure(run.pk, "--baseline", path)
+    assert f"not the JSON export of a run by this version of pgperf ({said}" in str(error)
+    assert error.returncode == 1
+    assert failure(run.pk, "--baseline", path, "--fail-on", "5%").returncode == 4
+
+
 @pytest.mark.parametrize("content", [b"\xff{", b"{", b"[" * 100_000, b"1" * 5_000])
 def test_a_file_that_cannot_be_read_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"

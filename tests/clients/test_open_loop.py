@@ -117,9 +117,12 @@ def test_a_closed_loop_follows_an_open_one(session: Session) -> None:
 
 
 def test_waiting_takes_no_cpu_time(session: Session) -> None:
-    """Five operations in half a second: a client that spins would use all of it."""
+    """Five operations in half a second: a client that spins would use all of it, and not what they
+    take one after the other.
+    """
+    alone, _ = session[0].slice(protocol.Slice(seq=1, lead_in_ops=0, lead_in_ns=0, count=5))
     reply, _ = ask(session[0], TWENTY._replace(rate=10.0, count=5))
-    assert reply.user_ns + reply.sys_ns < 200 * MS
+    assert reply.user_ns + reply.sys_ns < alone.user_ns + alone.sys_ns + 200 * MS
 
 
 @pytest.mark.parametrize("subject", [LIBPQ, NAMED["psycopg-simple"], NAMED["asyncpg-prepared"]], ids=str)

@@ -1,9 +1,12 @@
 """Three workers in one process, for every program that can have them: threads or tasks."""
 
+import asyncio
 import os
+import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import psycopg
 import pytest
 
 from pgperf.clients import workers
+from pgperf.clients.async_loop import EventLoop
 from pgperf.core import protocol
 from pgperf.core.records import Route
 from tests.clients.conftest import Start
@@ -284,4 +288,88 @@ def test_an_error_before_the_first_slice_is_in_the_words_of_its_worker(
     with pytest.raises(ValueError) as raised:
         begin(several, asked)
     assert several.describe(raised.value) == f"worker {number}: {step}"
+    several.close()
+
+
+class Racing:
+    """Its worker 2 fails first; worker 0 fails when that has, before anybody has heard of either."""
+
+    def __init__(self, number: int = -1) -> None:
+        self.event_loop: Any = EventLoop() if number < 0 else None
+        self.number, self.copies = number, 0
+        self.has_failed: Any = None  # set as worker 2 fails
+        self.other_ended: Callable[[], object] = lambda: None
+
+    def another(self) -> "Racing":
+        copy = Racing(self.copies)
+        self.copies += 1
+        copy.has_failed = self.has_failed
+        copy.other_ended = lambda: self.other_ended()
+        return copy
+
+    def connect(self, spec: protocol.Spec) -> None: ...
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> "Racing":
+        return self
+
+    def __call__(self) -> int:
+        """In a thread."""
+        if self.number == 0:
+            self.has_failed.wait()
+            self.other_ended()
+        return self._end()
+
+    async def run_chain(self, request: protocol.Slice, stamps: "array[int]") -> Any:
+        """In an event loop, which runs worker 0 before who waits for all."""
+        if self.number == 0:
+            await self.has_failed.wait()
+        self._end()
+
+    def _end(self) -> int:
+        if self.number == 1:
+            return 1
+        self.has_failed.set()
+        raise ValueError("ends")
+
+    def describe(self, error: Exception) -> str:
+        return f"worker {self.number} {error}"
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", [workers.Threads, workers.Tasks])
+def test_of_two_workers_the_one_that_failed_first_describes_the_error(
+    kind: type[workers.Workers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, asked = Racing(), protocol.Spec(workers=WORKERS)
+    client.has_failed = (threading if kind is workers.Threads else asyncio).Event()
+    several = kind(client, asked)
+    several.connect(asked)
+    several.connect_others()
+    operation = several.operation(asked)
+    assert operation is several
+    if isinstance(several, workers.Threads):
+        client.other_ended = lambda: several._there(2, lambda: None)  # behind its part of the slice
+        monkeypatch.setattr(workers, "wait", lambda running, return_when: wait(running))  # woken late
+    with pytest.raises(ValueError) as raised:
+        several.run_slice(
+            protocol.Slice(seq=1, lead_in_ops=0, lead_in_ns=0, count=1),
+            [array("q", [0]) for _ in range(WORKERS)],
+        )
+    assert several.describe(raised.value) == "worker 2 ends"
+    several.close()
+    client.event_loop.close()
+
+
+def test_an_error_that_nobody_heard_of_does_not_describe_a_later_one() -> None:
+    """A client may lack a property, such as the pid of its backend."""
+    asked = protocol.Spec(workers=WORKERS)
+    several = workers.Threads(Numbered("first run"), asked)
+    several.connect(asked)
+    several.connect_others()
+    assert not hasattr(several, "backend_pid")
+    several.operation(asked)
+    with pytest.raises(ValueError) as raised:
+        several.run_others()
+    assert several.describe(raised.value) == "worker 1: first run"
     several.close()

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -51,11 +52,15 @@ def asked(process: "subprocess.Popen[str]") -> ClockOffset:
 
 @pytest.mark.parametrize("minutes", [-3, 0, 1, 7, 600])
 def test_the_offset_is_found_to_within_the_error_that_is_shown(minutes: int) -> None:
-    """All of twenty times for each shift."""
+    """All of twenty times for each shift. Each side asks twelve times or more, and the quickest answer
+    counts.
+    """
     run = make_run(Run.Status.RUNNING, attempt=1)
     rows = Run.objects.filter(pk=run.pk)
     with shifted(60 * minutes, run) as host:
         for _ in range(20):
+            begin_ns = time.monotonic_ns()
             found = asked(host).then_back(database_clock.offset(rows))
+            spent_ns = time.monotonic_ns() - begin_ns
             assert abs(found.ns + 60 * minutes * 10**9) <= found.error_ns
-            assert found.error_ns < 50_000_000
+            assert found.error_ns < spent_ns / 12

@@ -81,6 +81,11 @@ def test_names_of_people_and_hosts_stay_out(run: Run) -> None:
             "tcp": "role_ada: this role can write (may become the superuser x_ada); read-only session"
         },
         "can_write": "role_ada",
+        "server_host": {"agent": "agent@secret-host", "kernel": "6.1.9-db"},
+        "load_hosts": {
+            "hosts": {"app1": {"worker": "load@secret-host", "kernel": "6.1.9-app"}},
+            "lost": {"app2": "load@secret-host: no sign of life"},
+        },
     }
     rows = list(run.variants.all())
     for row in rows:
@@ -97,6 +102,10 @@ def test_names_of_people_and_hosts_stay_out(run: Run) -> None:
     assert "GRANT pg_read_all_stats TO …" in html
     assert "secret-host" not in html
     assert "lovelace" not in html
+    assert "6.1.9-db" in html
+    assert "6.1.9-app" in html
+    assert "…: no sign of life" in html
+    assert run.environment["server_host"]["agent"] == "agent@secret-host"
     assert "After &lt;b&gt;the&lt;/b&gt; upgrade" in html
 
 
@@ -122,6 +131,26 @@ def test_a_comparison_of_runs_names_no_role(run: Run) -> None:
     html = comparison_html(found)
     assert "3.99" in html
     assert "role_ada" not in html
+
+
+def test_a_comparison_of_runs_names_no_worker_and_no_user_of_the_site(run: Run) -> None:
+    """Whose names the page in the admin has, or not even that."""
+    other = factories.make_results(factories.make_run())
+    for each, name in ((run, "one"), (other, "two")):
+        page = {"path": "/", "method": "GET", "user": f"ada-{name}", "one_capture": False}
+        each.definition = each.definition | {"workloads": [{"name": "page", "sql": "", "page": page}]}
+        agent = {"agent": f"agent@host-{name}", "kernel": f"6.1.9-{name}"}
+        hosts = {"app1": {"worker": f"load@host-{name}"}}
+        each.environment = each.environment | {"server_host": agent, "load_hosts": {"hosts": hosts}}
+        each.save()
+    found = compare_several([run, other])
+    assert "agent@host-two" in str(found.differences)
+    assert "ada-two" not in str(found.differences)
+    html = comparison_html(found)
+    assert "6.1.9-two" in html
+    for absent in ("@host", "host-one", "host-two", "ada-"):
+        assert absent not in html
+    assert f"#{run.pk} (baseline)" in html
 
 
 @pytest.mark.parametrize("status", [Run.Status.FAILED, Run.Status.CANCELLED])

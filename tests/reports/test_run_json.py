@@ -222,7 +222,7 @@ def test_an_agent_and_a_load_host_have_names_of_their_own() -> None:
         f" --queues pgperf-agent-db1 {common} -n agent@db1"
     )
     assert worker_command(broker.load_queue("app1")).endswith(
-        f" --queues pgperf-load-app1 {common} --disable-prefetch -n load@app1"
+        f" --queues pgperf-load-app1 {common} -n load@app1"
     )
 
 

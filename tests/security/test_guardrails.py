@@ -23,6 +23,7 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server.control_connection import ControlConnection
+from tests import older_server
 from tests.kept_connections import kept
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, LOGINS, READER, Harm
@@ -217,6 +218,66 @@ def test_stricter_limits_of_the_role_are_kept(harm: Harm) -> None:
             assert shown(connection, "statement_timeout") == timeout
             assert shown(connection, "default_transaction_read_only") == "on"
             assert shown(connection, "client_connection_check_interval") in ("1s", "500ms")
+
+
+class TestOlderServer:
+    """A server that lacks a setting refuses a session that asks for it."""
+
+    @pytest.mark.parametrize(("work", "layer"), [(FREE, "psycopg"), (FREE, "libpq"), (REGISTERED, "psycopg")])
+    def test_a_setting_that_it_lacks_is_not_sent(
+        self, harm: Harm, work: WorkloadDefinition, layer: str
+    ) -> None:
+        with older_server.seen_by("harm_bare", harm.superuser):
+            guarded = guardrails.apply(
+                plan(work, (layer,)), {"tcp": harm.route("harm_bare")}, production=False
+            )
+            sent = guarded.routes["tcp"].options
+        assert sent == (
+            "-c default_transaction_read_only=on -c statement_timeout=30000 -c lock_timeout=1000"
+            " -c idle_in_transaction_session_timeout=10000"
+        )
+
+    def test_it_is_not_sent_with_a_login_that_writes_either(self, harm: Harm) -> None:
+        copying = make_plan(definition(workloads=(COPYFROM,), layers=("psycopg",), routes=("tcp",)))
+        for statement in FIXTURES["copyfrom"].create:
+            harm.superuser.execute(statement)
+        try:
+            with older_server.seen_by("harm_super", harm.superuser):
+                route = harm.route("harm_super")
+                guarded = guardrails.apply(copying, {"tcp": route}, production=False, allow_fixtures=True)
+        finally:
+            harm.superuser.execute("DROP SCHEMA pgperf CASCADE")
+        assert "lock_timeout" in guarded.routes["tcp"].options
+        assert "client_connection_check_interval" not in guarded.routes["tcp"].options
+
+    def test_behind_a_pooler_the_role_need_not_have_it(self, harm: Harm, pooled: Callable[..., int]) -> None:
+        route = harm.route("harm_reader", name="pgbouncer", port=pooled(), pooler="transaction")
+        planned = plan(FREE, route="pgbouncer")
+        harm.superuser.execute("ALTER ROLE harm_reader RESET client_connection_check_interval")
+        try:
+            with pytest.raises(PreflightRefused, match="do not keep client_connection_check_interval"):
+                guardrails.apply(planned, {"pgbouncer": route}, production=False)
+            with older_server.seen_by("harm_reader", harm.superuser):
+                again = replace(route, port=pooled())  # whose sessions begin now
+                guarded = guardrails.apply(planned, {"pgbouncer": again}, production=False)
+        finally:
+            harm.superuser.execute("ALTER ROLE harm_reader SET client_connection_check_interval = '500ms'")
+        assert guarded.routes["pgbouncer"].options == ""
+
+    def test_the_script_for_a_role_does_not_set_it(self, harm: Harm) -> None:
+        route = harm.route("harm_writer")
+        with older_server.seen_by("harm_writer", harm.superuser):
+            printed = readonly_role.create_script(route)
+        assert "SET lock_timeout = '1000ms';" in printed
+        assert "client_connection_check_interval" not in printed
+        assert "SET client_connection_check_interval = '1000ms';" in readonly_role.create_script(route)
+
+    def test_one_that_is_too_old_is_refused_before_a_login_is_proved(self, harm: Harm) -> None:
+        with (
+            older_server.seen_by("harm_bare", harm.superuser, older_server.VERSION),
+            pytest.raises(PreflightRefused, match=r"^database: the server is PostgreSQL 13\.23, "),
+        ):
+            guardrails.apply(plan(FREE), {"tcp": harm.route("harm_bare")}, production=False)
 
 
 def test_every_layer_has_the_same_session_settings(harm: Harm, c_client: Path) -> None:

@@ -13,7 +13,7 @@ from openpyxl import Workbook
 
 from pgperf.transfer.columns import MAX_NAMES, MAX_TARGETS, MAX_TARGETS_IN_FILE
 from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS
-from pgperf.transfer.tree import MAX_YAML_BYTES
+from pgperf.transfer.tree import MAX_YAML_BYTES, MAX_YAML_EVENTS
 from pgperf.transfer.workbook import MAX_UNPACKED_BYTES
 
 Files = dict[str, Callable[[], str | bytes]]
@@ -96,41 +96,47 @@ JSON: Files = {
 
 # YAML
 
-_YAML = MAX_YAML_BYTES
-YAML: Files = {
-    "a duplicate key": lambda: "- {" + ", ".join(f"{key}: 1" for key in _repeated_last(_MANY)) + "}\n",
-    "a duplicate key in many": lambda: "- {" + ", ".join(f"{key}: 1" for key in _repeated_last(19_900)) + "}\n",
-    "many keys": lambda: filled("  k{}: 1\n", "- name: a\n", most=_YAML),
-    "deep lists": lambda: filled("[", most=_YAML),
-    "deep dashes": lambda: filled("- ", most=_YAML),
-    "deep maps": lambda: filled("{a: ", most=_YAML),
-    "deep questions": lambda: filled("? ", most=_YAML),
-    "aliases": lambda: "- &a [x]\n" + "".join(
-        f"- &{chr(98 + at)} [{','.join(['*' + chr(97 + at)] * 9)}]\n" for at in range(20)
-    ),
-    "anchors": lambda: filled("- &a{} x\n", most=_YAML),
-    "merge keys": lambda: "- " + "{<<: " * 90 + "{a: 1}" + "}" * 90 + "\n",
-    "a huge text": lambda: filled("x", "- {name: a, title: ", "}", _YAML),
-    "a folded text": lambda: filled("  x\n", "- name: a\n  title: >\n", most=_YAML),
-    "a plain text of lines": lambda: filled("   x\n", "- name: a\n  title:\n", most=_YAML),
-    "a long number": lambda: filled("9", "- {name: a, blocks: ", "}", _YAML),
-    "a long binary number": lambda: filled("1", "- {name: a, blocks: 0b", "}", _YAML),
-    "a long number in base 60": lambda: filled(":1", "- {name: a, blocks: 1", "}", _YAML),
-    "a long fraction in base 60": lambda: filled(":1", "- {name: a, blocks: 1", ":1.5}", _YAML),
-    "numbers": lambda: filled("1,", "- {name: a, clients: [", "1]}", _YAML),
-    "brackets": lambda: filled("[],", "- {name: a, clients: [", "[]]}", _YAML),
-    "quotes": lambda: filled('"', most=_YAML),
-    "escapes": lambda: filled("\\x41", '- "', '"\n', _YAML),
-    "colons": lambda: filled(":", most=_YAML),
-    "directives": lambda: filled("%a\n", most=_YAML),
-    "empty lines": lambda: filled("\n", "- name:", "\n  a", _YAML),
-    "comments": lambda: filled("#\n", "- name:", "\n  a", _YAML),
-    "a huge tag": lambda: filled("x", "- !!", " a\n", _YAML),
-    "a huge alias": lambda: filled("x", "- *", "\n", _YAML),
-    "a tagged map": lambda: "- !!omap [" + ",".join(f"{{k{at}: 1}}" for at in range(_MANY)) + "]\n",
-    "documents": lambda: filled("--- a\n", most=_YAML),
-    "too many rows": lambda: filled("- {name: n{}}\n", most=_YAML),
-}  # fmt: skip
+
+def yaml_files(most: int, events: int) -> Files:
+    """Where a file has at most so many bytes, and so many events of the parser."""
+    keys = events // 2 - 100
+    return {
+        "a duplicate key": lambda: "- {" + ", ".join(f"{key}: 1" for key in _repeated_last(_MANY)) + "}\n",
+        "a duplicate key in many": lambda: "- {" + ", ".join(f"{key}: 1" for key in _repeated_last(keys)) + "}\n",
+        "many keys": lambda: filled("  k{}: 1\n", "- name: a\n", most=most),
+        "deep lists": lambda: filled("[", most=most),
+        "deep dashes": lambda: filled("- ", most=most),
+        "deep maps": lambda: filled("{a: ", most=most),
+        "deep questions": lambda: filled("? ", most=most),
+        "aliases": lambda: "- &a [x]\n" + "".join(
+            f"- &{chr(98 + at)} [{','.join(['*' + chr(97 + at)] * 9)}]\n" for at in range(20)
+        ),
+        "anchors": lambda: filled("- &a{} x\n", most=most),
+        "merge keys": lambda: "- " + "{<<: " * 90 + "{a: 1}" + "}" * 90 + "\n",
+        "a huge text": lambda: filled("x", "- {name: a, title: ", "}", most),
+        "a folded text": lambda: filled("  x\n", "- name: a\n  title: >\n", most=most),
+        "a plain text of lines": lambda: filled("   x\n", "- name: a\n  title:\n", most=most),
+        "a long number": lambda: filled("9", "- {name: a, blocks: ", "}", most),
+        "a long binary number": lambda: filled("1", "- {name: a, blocks: 0b", "}", most),
+        "a long number in base 60": lambda: filled(":1", "- {name: a, blocks: 1", "}", most),
+        "a long fraction in base 60": lambda: filled(":1", "- {name: a, blocks: 1", ":1.5}", most),
+        "numbers": lambda: filled("1,", "- {name: a, clients: [", "1]}", most),
+        "brackets": lambda: filled("[],", "- {name: a, clients: [", "[]]}", most),
+        "quotes": lambda: filled('"', most=most),
+        "escapes": lambda: filled("\\x41", '- "', '"\n', most),
+        "colons": lambda: filled(":", most=most),
+        "directives": lambda: filled("%a\n", most=most),
+        "empty lines": lambda: filled("\n", "- name:", "\n  a", most),
+        "comments": lambda: filled("#\n", "- name:", "\n  a", most),
+        "a huge tag": lambda: filled("x", "- !!", " a\n", most),
+        "a huge alias": lambda: filled("x", "- *", "\n", most),
+        "a tagged map": lambda: "- !!omap [" + ",".join(f"{{k{at}: 1}}" for at in range(_MANY)) + "]\n",
+        "documents": lambda: filled("--- a\n", most=most),
+        "too many rows": lambda: filled("- {name: n{}}\n", most=most),
+    }  # fmt: skip
+
+
+YAML = yaml_files(MAX_YAML_BYTES, MAX_YAML_EVENTS)
 
 # CSV
 

@@ -8,7 +8,7 @@ from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files, tree
 from pgperf.transfer.table import MAX_DEPTH, MAX_VALUES, check_storable, clipped, first_duplicate
 from tests.fuzz import cost
-from tests.transfer.bulky import FILES
+from tests.transfer.bulky import FILES, yaml_files
 
 CASES = [(kind, name) for kind, made in FILES.items() for name in made]
 
@@ -47,8 +47,25 @@ def test_a_costly_file_is_read_or_refused_within_the_bar(kind: str, name: str) -
     "name", ["a duplicate key in many", "a plain text of lines", "a long number in base 60"]
 )
 def test_pyyaml_without_its_c_library_holds_the_bar(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With files as long as its smaller limits allow, which are read."""
     monkeypatch.setattr(tree, "_base", lambda: tree.yaml.SafeLoader)
-    assert len(read("x.yaml", FILES["yaml"][name]())) < 500
+    made = yaml_files(tree.MAX_YAML_BYTES // 2, tree.MAX_YAML_EVENTS // 2)[name]()
+    reason = read("x.yaml", made)
+    assert len(reason) < 500
+    assert "C library" not in reason
+
+
+def test_pyyaml_without_its_c_library_reads_half_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal names the limit."""
+    long, many = "- name: a\n  title: " + "x" * 256 * 1024, "- {name: [" + "a," * 20_000 + "a]}"
+    assert not any("C library" in read_once("x.yaml", made.encode()) for made in (long, many))
+    monkeypatch.setattr(tree, "_base", lambda: tree.yaml.SafeLoader)
+    assert read_once("x.yaml", long.encode()) == (
+        "the YAML file is larger than 256 KiB, the limit where PyYAML lacks its C library: use JSON"
+    )
+    assert read_once("x.yaml", many.encode()) == (
+        "invalid YAML: too many values, the limit where PyYAML lacks its C library: use JSON"
+    )
 
 
 def test_the_bar_of_time_follows_the_speed_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ millisecond or more. Without the wait the next slice would pay for it.
 """
 
 import os
+import re
 import select
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -25,9 +26,10 @@ _SESSIONS = ControlQuery(
     (PID, TEXT.or_null, TRUTH),
 )
 
-#: The ends of the titles of processes that no view lists: the log writer (logging_collector), and
-#: the statistics collector up to version 14.
-_UNLISTED = ("logger", "stats collector")
+#: The title of a process of the server: "postgres: " and, if it has a client, the client's address.
+#: Until it knows that, it has the title of the server's main process, or an empty one.
+_TITLED = re.compile(r"postgres: *(?P<rest>\S.*)")
+_CLIENT = re.compile(r" (\[local\]|\S+\(\d+\))( |$)")
 
 Ask = Callable[[ControlQuery], list[tuple[Any, ...]]]
 
@@ -64,16 +66,21 @@ def of_statements(ask: Ask, applications: Collection[str], timeout_s: float = TI
 def leaving(ask: Ask, applications: Collection[str], postmaster: int, since_ticks: int = 0) -> set[int]:
     """The processes of these connections, and those that the server does not list any more.
 
-    The server never lists a background worker without a database, such as pg_prewarm's. It began
-    with the server, so it is older than any connection of the run.
+    The server never lists some that stay: the log writer, the statistics collector up to version 14,
+    and background workers without a database, such as pg_prewarm's. They have no client, and most
+    are older than any connection of the run.
     """
     children = set(schedstat.children(postmaster))  # first: one that starts later is not of the slice
     rows = ask(_SESSIONS)
     unlisted = children - {pid for pid, _name, _busy in rows}
-    stays = {
-        pid for pid in unlisted if schedstat.started(pid) < since_ticks or _title(pid).endswith(_UNLISTED)
-    }
+    stays = {pid for pid in unlisted if schedstat.started(pid) < since_ticks or _has_no_client(_title(pid))}
     return unlisted - stays | {pid for pid, name, _busy in rows if name in applications}
+
+
+def _has_no_client(title: str) -> bool:
+    """Is it surely that of a process without a client?"""
+    titled = _TITLED.fullmatch(title)
+    return titled is not None and not _CLIENT.search(titled["rest"])
 
 
 def _title(pid: int) -> str:

@@ -11,13 +11,13 @@ from pgperf.core.answers import TEXT, TRUTH, WHOLE, ControlQuery
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.runner.client_process import while_waiting
+from pgperf.runner.server import version
 from pgperf.runner.server.control_connection import ControlConnection
 
 #: A checkpoint writes all that a block's warm-up left.
 _CHECKPOINT_S = 120.0
 #: The checkpointer counts a checkpoint after it has answered whoever asked for it.
 _COUNTED_S, _POLL_S = 5.0, 0.005
-_VERSION = ControlQuery("its version", "SELECT current_setting('server_version_num')::bigint", (WHOLE,))
 _MAY_CHECKPOINT = ControlQuery(
     "its roles",
     "SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = 'pg_checkpoint'"
@@ -156,10 +156,10 @@ class WrittenTables:
 
 def _checkpoints(connection: ControlConnection) -> ControlQuery:
     """PostgreSQL 17 has a view of its own for checkpoints."""
-    (version,) = connection.one(_VERSION)
+    (number,) = connection.one(version.NUMBER)
     counters = (
         ("num_timed + num_requested", "checkpointer")
-        if version >= 170000
+        if number >= 170000
         else ("checkpoints_timed + checkpoints_req", "bgwriter")
     )
     return ControlQuery("its checkpoints", _CHECKPOINTS.format(*counters), (WHOLE, TEXT))

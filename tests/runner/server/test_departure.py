@@ -86,13 +86,20 @@ def _runs(pid: int) -> bool:
         ("postgres: logger ", False),
         ("postgres: main: logger ", False),
         ("postgres: stats collector ", False),
+        ("postgres: autoprewarm leader ", False),
+        ("postgres: main: pg_cron launcher (2)", False),
+        ("postgres: ada shop [local] idle", True),
+        ("postgres: main: ada shop ::1(51234) idle in transaction", True),
+        ("postgres: ada shop db.example(51234)", True),
         ("postgres: ada shop 10.0.0.7(51234) authentication", True),
         ("postgres: ", True),
+        ("/usr/lib/postgresql/18/bin/postgres -D /data", True),
     ],
 )
-def test_processes_that_no_view_lists_are_not_waited_for(
+def test_processes_without_a_client_that_no_view_lists_are_not_waited_for(
     monitor: ControlConnection, postmaster: int, monkeypatch: pytest.MonkeyPatch, title: str, waits: bool
 ) -> None:
+    """Whenever they began: a background worker may start within a run."""
     with psutil.Popen([title], executable="/bin/cat", stdin=subprocess.PIPE) as process:
         monkeypatch.setattr(schedstat, "children", lambda pid: [process.pid])
         try:
@@ -105,8 +112,8 @@ def test_processes_that_no_view_lists_are_not_waited_for(
 def test_a_process_from_before_the_run_is_not_waited_for(
     monitor: ControlConnection, postmaster: int, monkeypatch: pytest.MonkeyPatch, later: int, waits: bool
 ) -> None:
-    """As pg_prewarm's, which no view lists: it has no database."""
-    title = "postgres: autoprewarm leader"
+    """No view lists it, and by its title it could be a backend of the run."""
+    title = "postgres: ada shop [local] idle"
     with psutil.Popen([title], executable="/bin/cat", stdin=subprocess.PIPE) as process:
         monkeypatch.setattr(schedstat, "children", lambda pid: [process.pid])
         since = schedstat.started(process.pid) + later

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.core.builders import variant
 from tests.runner.builders import definition
 from tests.runner.forked_clients import control_connections
+from tests.waiting import until
 
 ONE_ROW = WorkloadDefinition("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
 TURNS = WorkloadDefinition("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")
@@ -386,7 +387,7 @@ def test_polls_report_the_states_of_backends(routes: dict[str, Route]) -> None:
         thread = threading.Thread(target=_until_cancelled, args=(sleeper,))
         thread.start()
         try:
-            await_true(lambda: ("active", "Timeout", "PgSleep") in poll(monitor))
+            until(lambda: ("active", "Timeout", "PgSleep") in poll(monitor), 30, "it sleeps")
             found = poll(monitor)
             assert found == Counter(
                 {("active", "Timeout", "PgSleep"): 4, ("idle in transaction", "Client", "ClientRead"): 4}
@@ -403,10 +404,6 @@ def keywords(route: Route) -> dict[str, Any]:
 
 def poll(monitor: ControlConnection) -> Counter[pg_stat_activity.SessionState]:
     return pg_stat_activity.poll(monitor, ["pgperf-seen", "pgperf-seen.1"], 4 * pg_stat_activity.SAMPLE_MS)
-
-
-def await_true(condition: Callable[[], bool], tries: int = 1000) -> None:
-    assert any(condition() for _ in range(tries))
 
 
 def _until_cancelled(connection: "psycopg.Connection[Any]") -> None:

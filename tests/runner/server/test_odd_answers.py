@@ -27,7 +27,7 @@ from pgperf.core.records import Route
 from pgperf.core.sql_calls import Call
 from pgperf.runner import environment
 from pgperf.runner.memory import RunMemory
-from pgperf.runner.server import pg_stat_activity
+from pgperf.runner.server import pg_stat_activity, version
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
@@ -61,6 +61,7 @@ def console(route: Route, ask: Callable[[PgBouncerConsole], Any]) -> Any:
 CALL = Call("", "now")
 #: What pgperf asks a server, by the room that asks.
 QUESTIONS: dict[str, Callable[[Route], Any]] = {
+    "version": lambda route: over(route, lambda each: version.check(*each.one(version.NUMBER))),
     "headroom": lambda route: probe(route, lambda server: server.headroom(RunMemory.now())),
     "own process": lambda route: probe(route, lambda server: server.pin_refusal()),
     "sessions": lambda route: probe(route, lambda server: server.finder(None)([])),  # type: ignore[arg-type]

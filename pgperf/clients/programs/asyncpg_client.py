@@ -1,5 +1,5 @@
-"""The asyncpg layer, inside one running event loop. It binds on the server, so it has no mode
-simple.
+"""The layers asyncpg and asyncpg_uvloop, inside one running event loop. asyncpg binds on the server,
+so it has no mode simple.
 
 Mode extended turns asyncpg's statement cache off (`statement_cache_size=0`). asyncpg then describes
 each statement in a separate round trip before it runs it. Mode prepared keeps one prepared
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import asyncpg
 
+from pgperf.clients import memory_limit
 from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
 from pgperf.clients.bulk_rows import records
 from pgperf.clients.loop import describe, given, login, main
@@ -52,7 +53,7 @@ class AsyncpgClient:
             raise LayerUnavailable(
                 "mode: asyncpg reads rows through the extended protocol only; choose extended or prepared"
             )
-        self.event_loop = EventLoop()
+        self.event_loop = EventLoop.of(spec.layer)
 
     def connect(self, spec: protocol.Spec) -> None:
         self._keywords = keywords(spec)
@@ -78,7 +79,8 @@ class AsyncpgClient:
         def look(*_: object) -> None:
             held = gc.get_referents(*(each._own._protocol for each in looked_at if each._own))
             if loop.is_running and any(isinstance(each, MemoryError) for each in held):
-                raise MemoryError
+                memory_limit.lift()
+                loop.end(MemoryError())
 
         signal.signal(signal.SIGALRM, look)
         signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
@@ -187,7 +189,7 @@ class AsyncpgClient:
         return _WRONG_TYPE if isinstance(error, asyncpg.DataError) else describe(error)
 
     def versions(self) -> dict[str, str]:
-        return {"driver": "asyncpg", "driver_version": asyncpg.__version__, "loop": "asyncio"}
+        return {"driver": "asyncpg", "driver_version": asyncpg.__version__, **self.event_loop.versions()}
 
     @property
     def backend_pid(self) -> int:

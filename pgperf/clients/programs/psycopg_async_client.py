@@ -1,5 +1,5 @@
-"""The asynchronous psycopg 3 layer: a new cursor for every statement, inside one running event
-loop.
+"""The layers psycopg_async and psycopg_async_uvloop: a new cursor for every statement, inside one
+running event loop.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class PsycopgAsyncClient:
         self._pool: Any = None
 
     def load(self, spec: protocol.Spec) -> None:
-        self.event_loop = EventLoop()
+        self.event_loop = EventLoop.of(spec.layer)
         if spec.connection_mode == "pool":
             self._psycopg_pool = import_module("psycopg_pool")
 
@@ -104,7 +104,7 @@ class PsycopgAsyncClient:
             return driver.as_text((await cursor.execute(sql)).pgresult)
 
     def versions(self) -> dict[str, str]:
-        return {**driver.versions(), "loop": "asyncio"}
+        return {**driver.versions(), **self.event_loop.versions()}
 
     @property
     def backend_pid(self) -> int:

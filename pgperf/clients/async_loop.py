@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pgperf.clients.open_loop import Arrivals
 from pgperf.clients.timed_loop import Chain, PhaseStamps, TimedWindow, Timing, timing
-from pgperf.core.exceptions import ReconnectFailed
+from pgperf.core.exceptions import ConnectionReplaced, ReconnectFailed
 from pgperf.core.protocol import PHASES, Slice
 
 T = TypeVar("T")
@@ -163,6 +163,8 @@ class LoopReconnecting:
     async def _acquire(self) -> None:
         try:
             await self._connect()
+        except ConnectionReplaced:
+            raise
         except Exception as error:
             raise ReconnectFailed("no connection for the next operation") from error
 

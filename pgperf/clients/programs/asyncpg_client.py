@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import asyncpg
 
-from pgperf.clients import memory_limit
+from pgperf.clients import kept_connection, memory_limit
 from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
 from pgperf.clients.bulk_rows import records
 from pgperf.clients.loop import describe, given, login, main
@@ -47,6 +47,7 @@ class AsyncpgClient:
         self._connection: Any = None
         self._looked_at: list[Any] = []  # the clients of all workers
         self._pool: Any = None
+        self._kept: Any = None  # the pool's one connection
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.mode == "simple":
@@ -91,7 +92,7 @@ class AsyncpgClient:
         return getattr(self._connection, "_con", self._connection)
 
     async def _open_pool(self) -> Any:
-        """One connection for a whole block: asyncpg replaces it after many queries or idle time."""
+        """One connection for a whole block, not replaced after many queries or idle time."""
         return await asyncpg.create_pool(
             min_size=1,
             max_size=1,
@@ -103,6 +104,7 @@ class AsyncpgClient:
     async def _open(self) -> None:
         if self._pool:
             self._connection = await self._pool.acquire(timeout=self._keywords["timeout"])
+            self._kept = kept_connection.checked(self._kept, self._own)
         else:
             self._connection = await asyncpg.connect(**self._keywords)
 

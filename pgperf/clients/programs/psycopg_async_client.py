@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import psycopg
 
+from pgperf.clients import kept_connection
 from pgperf.clients import psycopg_driver as driver
 from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
 from pgperf.clients.loop import login, main, statements
@@ -28,6 +29,7 @@ class PsycopgAsyncClient:
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
         self._pool: Any = None
+        self._kept: Any = None  # the pool's one connection
 
     def load(self, spec: protocol.Spec) -> None:
         self.event_loop = EventLoop.of(spec.layer)
@@ -54,8 +56,11 @@ class PsycopgAsyncClient:
         return pool
 
     async def _open(self) -> None:
-        pool, connect = self._pool, psycopg.AsyncConnection.connect
-        self._connection = await pool.getconn() if pool else await connect(**self._keywords)
+        if not self._pool:
+            self._connection = await psycopg.AsyncConnection.connect(**self._keywords)
+            return
+        self._connection = await self._pool.getconn()
+        self._kept = kept_connection.checked(self._kept, self._connection)
 
     async def _release(self) -> None:
         if self._pool:

@@ -19,6 +19,7 @@ from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_
 from pgperf.catalog import FIXTURES, CatalogBenchmark
 from pgperf.catalog.driver_queries import SEVEN
 from pgperf.core import protocol
+from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.plan import make_plan
@@ -79,13 +80,19 @@ def cell_of(unit: json_lines.Unit) -> Cell:
     return Cell(unit["query"], unit["driver"])
 
 
-def definition_of(benchmark: CatalogBenchmark, cell: Cell) -> Definition:
-    """The benchmark's conditions for that cell alone."""
+def layer_of(driver: str, loop: str) -> str:
+    """The driver's layer on that event loop, asyncio or uvloop; the driver without one is a layer."""
+    on_loop = f"{driver}_{loop}"
+    return on_loop if on_loop in LAYERS else driver
+
+
+def definition_of(benchmark: CatalogBenchmark, cell: Cell, loop: str = "asyncio") -> Definition:
+    """The benchmark's conditions for that cell alone, on that event loop."""
     shared = {each.name for each in fields(Definition)} & {each.name for each in fields(benchmark)}
     own = {
         "benchmark": benchmark.name,
         "workloads": (WORKS[cell.query],),
-        "layers": (cell.driver,),
+        "layers": (layer_of(cell.driver, loop),),
         "modes": (MODES[cell.driver],),
     }
     return Definition(**{**{name: getattr(benchmark, name) for name in shared}, **own})

@@ -13,10 +13,10 @@ A cell is a query through a driver. In each repeat the harness and pgperf take t
 order: the same server and socket, 10 connections in one process on the same CPU, backends on
 another, empty tables and a checkpoint before, the same warm-up and length. The bar: the ratio of
 queries per second, pgperf over the harness, is within 0.9 to 1.1 in each cell, from at least six
-repeats; and both read the same number of rows for a query. `--loop asyncio` also takes uvloop from the
-harness, because pgperf measures asyncio: so it removes that difference of the asynchronous drivers.
-`--quick`: two short repeats, and no bar for the ratios. `--out` keeps each cell under its conditions,
-and cells that the file has are not measured again.
+repeats; and both read the same number of rows for a query. Both run the asynchronous drivers on the
+event loop of `--loop`: on uvloop, as the suite does, or on asyncio's own, which also takes uvloop
+from the harness. `--quick`: two short repeats, and no bar for the ratios. `--out` keeps each cell
+under its conditions, and cells that the file has are not measured again.
 
 Autovacuum is off for both, because pgperf's tables have none. Slots of COPY and batch are three
 times as long: the harness starts all 10 operations at once and waits for the last one, and the CPU
@@ -167,7 +167,9 @@ def _options() -> argparse.Namespace:
     parser.add_size("--repeats", "slots of each cell and side", full=7, quick=2)
     parser.add_size("--seconds", "length of a slot, s; three times that for COPY and batch", full=5, quick=1)
     parser.add_argument("--warm-up", type=int, default=1, help="seconds before each slot (1)")
-    parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the harness's")
+    parser.add_argument(
+        "--loop", choices=("uvloop", "asyncio"), default="uvloop", help="of both sides (uvloop)"
+    )
     parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
     parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
     parser.add_out()
@@ -235,7 +237,7 @@ def _measured(
     stack: Stack, harness: Harness, cell: Cell, options: argparse.Namespace
 ) -> tuple[list[Slot], list[Slot]]:
     """The slots of pgperf and of the harness, repeat by repeat."""
-    definition = definition_of(DRIVER_SUITE_PUBLISHED, cell)
+    definition = definition_of(DRIVER_SUITE_PUBLISHED, cell, options.loop)
     name = f"peer-{cell.query}-{cell.driver}".replace("_", "-")
     seconds = slot_s(cell, options.seconds)
     ours: list[Slot] = []

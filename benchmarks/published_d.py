@@ -4,7 +4,8 @@
         [--keep DIR] [--rivals N] [--quick]
 
 The two runs are those of the catalog's `driver-suite-published`, under the conditions of the
-published suite, and `driver-suite`, under the same conditions for every driver. Without files, the
+published suite, with the asynchronous drivers on uvloop, and `driver-suite`, under the same
+conditions for every driver, on asyncio. Without files, the
 script runs both on a separate stack; `--keep` writes them to files. It prints Markdown: the
 published figures beside ours, and an answer to each conclusion under both conditions, by the rules
 of `benchmarks/published_rules.py`. The bar: every published cell is measured, and each conclusion
@@ -30,15 +31,17 @@ from benchmarks.published import (
     runs,
 )
 from benchmarks.published_figures import geometric_mean, ms_per_op, per_s, text, variant
-from benchmarks.published_rules import MODES, QUERIES, drivers
+from benchmarks.published_rules import ASYNC, ASYNC_ON_ASYNCIO, MODES, QUERIES, drivers
 from pgperf.analysis.paired_statistics import Estimate
 
 WANTED = {
     "published": (("driver-suite-published", "--budget-s=1500"), ("driver-suite-published", *QUICK)),
     "fair": (("driver-suite", "--budget-s=1500"), ("driver-suite", *QUICK)),
 }
-#: Our names of the drivers, and the published ones.
-DRIVERS = {"psycopg2": "psycopg2", "psycopg": "psycopg3", "psycopg_async": "psycopg3-async"}
+#: The layers under the published conditions, and the published names of their drivers.
+DRIVERS = {"psycopg2": "psycopg2", "psycopg": "psycopg3", ASYNC: "psycopg3-async"}
+#: The layers that stand for them under the same conditions for every driver.
+FAIR = {**{driver: driver for driver in DRIVERS}, ASYNC: ASYNC_ON_ASYNCIO}
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ MEASURES = (
         {
             "psycopg2": (409.39, 246.18, 626.67, 2099.09, 1091.84, 44.44, 13.26, 9249.65),
             "psycopg": (374.57, 804.45, 1250.97, 1013.91, 1015.23, 45.66, 4.93, 4436.81),
-            "psycopg_async": (474.94, 749.26, 1286.34, 1330.10, 1139.06, 47.03, 11.04, 7189.77),
+            ASYNC: (474.94, 749.26, 1286.34, 1330.10, 1139.06, 47.03, 11.04, 7189.77),
         },
     ),
     Measure(
@@ -65,7 +68,7 @@ MEASURES = (
         {
             "psycopg2": (102359.51, 150417.57, 626673.62, 209908.72, 109184.26, 444406.71, 13257.48, 9249.65),
             "psycopg": (93665.83, 491518.87, 1250967.46, 101390.58, 101522.77, 456625.68, 4932.76, 4436.81),
-            "psycopg_async": (
+            ASYNC: (
                 118755.18, 457796.17, 1286341.35, 133010.47, 113906.13, 470290.05, 11041.44, 7189.77,
             ),
         },
@@ -75,7 +78,7 @@ MEASURES = (
         {
             "psycopg2": (24.366, 40.55, 15.936, 4.755, 9.147, 224.094, 753.025, 1.075),
             "psycopg": (26.527, 12.418, 7.983, 9.853, 9.839, 218.195, 1962.827, 2.246),
-            "psycopg_async": (21.022, 13.336, 7.765, 7.51, 8.771, 212.059, 905.604, 1.385),
+            ASYNC: (21.022, 13.336, 7.765, 7.51, 8.771, 212.059, 905.604, 1.385),
         },
     ),
 )  # fmt: skip
@@ -106,7 +109,7 @@ def table(measure: Measure, published: Run, fair: Run) -> str:
         theirs = [number(value, measure.digits) for value in measure.published[driver]]
         lines.append(line(f"{title}, published", *theirs))
         lines.append(line(f"{driver}, their conditions", *_figures(measure, published, driver)))
-        lines.append(line(f"{driver}, same conditions", *_figures(measure, fair, driver)))
+        lines.append(line(f"{FAIR[driver]}, same conditions", *_figures(measure, fair, FAIR[driver])))
     return "\n".join(lines)
 
 

@@ -57,9 +57,10 @@ STEP_RULES = (
 #: What C's answers are about.
 LAYER, CLIENTS = "pgbench_one_thread", 20
 
-#: D's queries, and its drivers with the mode in which they are judged.
+#: D's queries, and its drivers with the mode in which they are judged. The suite runs on uvloop.
 QUERIES = ("pg_type", "generate_series", "large_object", "arrays", "copyfrom", "batch", "oneplusone")
-MODES = {"psycopg2": "simple", "psycopg": "prepared", "psycopg_async": "prepared"}
+ASYNC, ASYNC_ON_ASYNCIO = "psycopg_async_uvloop", "psycopg_async"
+MODES = {"psycopg2": "simple", "psycopg": "prepared", ASYNC: "prepared", ASYNC_ON_ASYNCIO: "prepared"}
 
 
 @dataclass(frozen=True)
@@ -215,11 +216,11 @@ def _of_queries(run: Run, rule: QueryRule) -> Judgement:
 
 
 def _async_gains(run: Run) -> Judgement:
-    found = mean_ratio(driver_ratio(run, query, "psycopg_async", "psycopg") for query in QUERIES)
+    found = mean_ratio(driver_ratio(run, query, ASYNC, "psycopg") for query in QUERIES)
     return Judgement(
         "Async gains over threads",
         word_of([inside(found, 0, 1 / MARGIN)]),
-        f"psycopg_async over psycopg, geometric mean of {len(QUERIES)} queries: {text(found)}",
+        f"{ASYNC} over psycopg, geometric mean of {len(QUERIES)} queries: {text(found)}",
     )
 
 

@@ -29,7 +29,7 @@ _US = {
 }  # fmt: skip
 _LAYER = {
     "libpq": 1.0, "pgbench": 1.02, "pgbench_one_thread": 1.1, "psycopg2": 1.6, "psycopg": 1.9, "psycopg_async": 2.6,
-    "asyncpg": 1.3, "django_cursor": 2.4,
+    "psycopg_async_uvloop": 2.3, "asyncpg": 1.3, "asyncpg_uvloop": 1.2, "django_cursor": 2.4,
 }  # fmt: skip
 #: µs that a connection takes, and its shares of connecting, operating and closing.
 _CONNECT_US = {"persistent": 0.0, "pool": 25.0, "per_operation": 9_000.0, "request": 11_000.0}

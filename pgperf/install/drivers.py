@@ -45,11 +45,14 @@ def build_drivers(build_dir: str | Path) -> DriversResult:
 
 
 def missing() -> tuple[str, ...]:
-    """The requirements of layers that have no driver here, except drivers that must be compiled."""
+    """The requirements of layers that lack a driver or an event loop here, except drivers that must be
+    compiled.
+    """
     lacking = (
-        layer.requirement
+        requirement
         for name, layer in LAYERS.items()
-        if layer.may_run_elsewhere and layer.requirement and not in_site(name)
+        if layer.may_run_elsewhere and not in_site(name)
+        for requirement in layer.requirements
     )
     return tuple(dict.fromkeys(lacking))
 

@@ -21,7 +21,7 @@ _MODULES = tuple(
     dict.fromkeys(
         [
             "django",
-            *(module for layer in LAYERS.values() for module in layer.modules),
+            *(module for layer in LAYERS.values() for group in layer.needed_modules for module in group),
             *(layer.pool_module for layer in LAYERS.values() if layer.pool_module),
         ]
     )
@@ -141,6 +141,5 @@ def connection_unavailable(layer: str, connection_mode: str, installed: Installe
 def _lacking(entry: Layer, installed: Installed) -> str:
     if entry.needs_site and "django" not in installed.modules:
         return "Django is not installed there"
-    if entry.modules and not installed.modules.intersection(entry.modules):
-        return f"{' or '.join(entry.modules)} is not installed there"
-    return ""
+    lacking = (group for group in entry.needed_modules if not installed.modules.intersection(group))
+    return next((f"{' or '.join(group)} is not installed there" for group in lacking), "")

@@ -5,7 +5,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -100,13 +100,17 @@ def _system_libpq() -> str:
 
 
 def in_site(layer: str) -> bool:
-    """Is there a driver for the layer in this environment?"""
-    modules = LAYERS[layer].modules
-    return not modules or any(importlib.util.find_spec(name) for name in modules)
+    """Are there a driver and an event loop for the layer in this environment?"""
+    return all(map(_is_found, LAYERS[layer].needed_modules))
+
+
+def _is_found(modules: Iterable[str]) -> bool:
+    """Is one of the modules in this environment?"""
+    return any(importlib.util.find_spec(name) for name in modules)
 
 
 def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
-    """The Python that runs the layer's client; "" if none has the driver.
+    """The Python that runs the layer's client; "" if none has the driver and the event loop.
 
     The site's setting comes first, then this Python, then pgperf's own environment for drivers.
     """
@@ -115,11 +119,14 @@ def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO
     if in_site(layer):
         return sys.executable
     own = Path(build_dir) / DRIVERS
-    if LAYERS[layer].needs_site or not any(
-        any(own.glob(f"lib/python*/site-packages/{name}/__init__.py")) for name in LAYERS[layer].modules
-    ):
+    if LAYERS[layer].needs_site or not all(_is_below(own, group) for group in LAYERS[layer].needed_modules):
         return ""
     return shutil.which(str(own / "bin" / "python")) or ""
+
+
+def _is_below(environment: Path, modules: Iterable[str]) -> bool:
+    """Is one of the modules in that environment?"""
+    return any(any(environment.glob(f"lib/python*/site-packages/{name}/__init__.py")) for name in modules)
 
 
 def _no_driver(entry: Layer) -> str:
@@ -127,7 +134,8 @@ def _no_driver(entry: Layer) -> str:
         return f"not installed: pip install {entry.modules[0]}"
     if entry.remedy:
         return f"{entry.modules[0]} is not installed here: {entry.remedy}"
-    return f"{entry.modules[0]} is not installed here: run `manage.py pgperf build --drivers`"
+    lacking = [group[0] for group in entry.needed_modules if not _is_found(group)] or entry.modules[:1]
+    return f"{' and '.join(lacking)} is not installed here: run `manage.py pgperf build --drivers`"
 
 
 def tool(name: str, programs: Mapping[str, str] = NO_INTERPRETERS) -> str:

@@ -2,12 +2,15 @@
 
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import driver_suite_peer as peer
 from benchmarks.driver_cells import MODES, WORKS, Cell, cells, ratio
 from pgperf.analysis.paired_statistics import Estimate
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import Definition
 
 SOURCE = "asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())\nloop = asyncio.get_event_loop()\n"
 
@@ -30,6 +33,27 @@ def test_the_harness_can_run_on_asyncio() -> None:
     changed = peer.harness_text(SOURCE, "asyncio")
     assert "asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())" in changed
     assert "uvloop" not in changed
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+@pytest.mark.parametrize("driver", MODES)
+def test_our_side_runs_on_the_harness_s_loop(
+    driver: str, loop: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Definition] = []
+
+    def connected(stack: object, definition: Definition, name: str) -> Any:
+        asked.append(definition)
+        raise LookupError
+
+    monkeypatch.setattr(peer, "connected", connected)
+    options = Namespace(loop=loop, seconds=1, warm_up=1, repeats=2)
+    with pytest.raises(LookupError):
+        peer._measured(None, None, Cell("arrays", driver), options)  # type: ignore[arg-type]
+    (layer,) = asked[0].layers
+    suffix = "_uvloop" if loop == "uvloop" and "async" in driver else ""
+    assert layer == driver + suffix
+    assert (LAYERS[layer].event_loop or "asyncio") == (loop if "async" in driver else "asyncio")
 
 
 @pytest.mark.parametrize("text", ["", "loop = asyncio.get_event_loop()", "uvloop.EventLoopPolicy()"])

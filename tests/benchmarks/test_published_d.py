@@ -42,6 +42,16 @@ def test_the_figures_are_those_of_the_runs() -> None:
     assert "| 2,466 (2,442 to 2,491) |" in published_d.table(MEASURES[1], suite_run(times), suite_run(times))
 
 
+def test_both_conditions_name_the_event_loop_by_its_layer() -> None:
+    times = published_times()
+    fair = {("psycopg_async" if name == "psycopg_async_uvloop" else name): own for name, own in times.items()}
+    lines = published_d.table(MEASURES[0], suite_run(times), suite_run(fair, workers=1)).splitlines()
+    assert [line.split(",")[0] for line in lines[-3:]] == [
+        "| psycopg3-async", "| psycopg_async_uvloop", "| psycopg_async"
+    ]  # fmt: skip
+    assert not any("not measured" in line for line in lines)
+
+
 def test_a_query_that_was_not_measured_is_named_and_leaves_no_mean() -> None:
     times = published_times()
     del times["psycopg"]["batch"]

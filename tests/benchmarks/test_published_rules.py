@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.published import CONFIRMED, QUALIFIED, REFUTED, UNKNOWN
 from benchmarks.published_d import MEASURES
-from benchmarks.published_rules import QUERIES, SCRAM, TRUST, drivers, inside, pooling, word_of
+from benchmarks.published_rules import ASYNC, QUERIES, SCRAM, TRUST, drivers, inside, pooling, word_of
 from pgperf.analysis.paired_statistics import Estimate
 from tests.benchmarks.made_up_runs import WIDE, comparison, pooling_run, suite_run
 
@@ -152,9 +152,16 @@ def test_async_gains_by_the_geometric_mean(gain: float, word: str) -> None:
     times = published_times()
     even = {query: gain * us for query, us in times["psycopg"].items()}
     even["batch"], even["arrays"] = even["batch"] * 2, even["arrays"] / 2
-    found = drivers(suite_run({**times, "psycopg_async": even}), threads=True)[3]
+    found = drivers(suite_run({**times, ASYNC: even}), threads=True)[3]
     assert found.word == word
     assert f"{gain:.2f} (" in found.evidence
+
+
+def test_async_is_judged_on_uvloop_as_published() -> None:
+    times = published_times()
+    on_asyncio = {("psycopg_async" if name == ASYNC else name): own for name, own in times.items()}
+    assert ASYNC == "psycopg_async_uvloop"
+    assert words(drivers(suite_run(on_asyncio), threads=True)) == [CONFIRMED] * 3 + [UNKNOWN]
 
 
 def test_without_threads_nothing_is_said_about_them() -> None:

@@ -1,12 +1,14 @@
-"""Slices inside an event loop: the same stretches as outside of one, and one loop for all of them."""
+"""Slices inside either event loop: the same stretches as outside of one, and one loop for all."""
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
 from pgperf.clients import async_loop, timed_loop
-from pgperf.clients.async_loop import EventLoop, LoopOperation
+from pgperf.clients.async_loop import ASYNCIO, UVLOOP, EventLoop, LoopOperation
+from pgperf.core.layers import LAYERS
 from pgperf.core.protocol import Slice
 from tests.clients.test_timed_loop import BEGAN_NS, ROOM, Clock
 
@@ -21,11 +23,25 @@ REQUESTS = [
 ]
 
 
-@pytest.fixture
-def event_loop() -> Iterator[EventLoop]:
-    loop = EventLoop()
+@pytest.fixture(params=[ASYNCIO, UVLOOP])
+def event_loop(request: pytest.FixtureRequest) -> Iterator[EventLoop]:
+    loop = EventLoop(request.param)
     yield loop
     loop.close()
+
+
+@pytest.fixture
+def alarm() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Sets a signal handler that runs once, while the loop waits."""
+    before = signal.getsignal(signal.SIGALRM)
+
+    def set_up(handler: Callable[[], None]) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: handler())
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+
+    yield set_up
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(params=REQUESTS, ids=lambda request: f"slice {request.seq}")
@@ -109,3 +125,37 @@ def test_an_exception_of_an_operation_ends_the_slice(event_loop: EventLoop) -> N
             Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1),
             timed_loop.new_stamps(),
         )
+
+
+def test_a_signal_handler_ends_an_operation_that_waits_for_ever(
+    event_loop: EventLoop, alarm: Callable[[Callable[[], None]], None]
+) -> None:
+    """uvloop would drop an error that the handler raises."""
+    alarm(lambda: event_loop.end(MemoryError("refused")))
+    with pytest.raises(MemoryError, match="refused"):
+        event_loop.run(asyncio.wait_for(asyncio.Event().wait(), 30))
+
+
+def test_an_error_of_an_operation_is_its_own(event_loop: EventLoop) -> None:
+    async def run() -> int:
+        raise RuntimeError("of the operation")
+
+    with pytest.raises(RuntimeError, match="of the operation"):
+        event_loop.run(run())
+
+
+@pytest.mark.parametrize(
+    ("layer", "name"),
+    [
+        ("asyncpg", ASYNCIO),
+        ("asyncpg_uvloop", UVLOOP),
+        ("psycopg_async", ASYNCIO),
+        ("psycopg_async_uvloop", UVLOOP),
+    ],
+)
+def test_the_layer_chooses_the_loop(layer: str, name: str) -> None:
+    loop = EventLoop.of(layer)
+    assert loop.versions()["loop"] == name
+    assert type(loop._loop).__module__.partition(".")[0] == name
+    assert (LAYERS[layer].event_loop or ASYNCIO) == name
+    loop.close()

@@ -23,7 +23,8 @@ WAYS = [
     for api in protocol.BULK_APIS
     if work.bulk and subject.mode in layers.LAYERS[subject.layer].bulk_modes(work.bulk.kind, api)
 ]
-DRIVERS = [subject for subject in SQL_LAYERS if subject.layer in ("psycopg2", "psycopg", "psycopg_async")]
+WITH_TRANSACTIONS = ("psycopg2", "psycopg", "psycopg_async", "psycopg_async_uvloop")
+DRIVERS = [subject for subject in SQL_LAYERS if subject.layer in WITH_TRANSACTIONS]
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
 
@@ -37,9 +38,10 @@ LAYERS = (
 NAMED = {str(subject): subject for subject in LAYERS}
 LIBPQ = NAMED["libpq-simple"]
 FAKE = Subject("fake", "simple", "pgperf.clients.programs.fake_client")
+ON_UVLOOP = (NAMED["psycopg_async_uvloop-simple"], NAMED["asyncpg_uvloop-prepared"])
 PROGRAMS = (
     LIBPQ, NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"],
-    NAMED["asyncpg-prepared"], NAMED["django_orm-simple"], NAMED["django_orm_async-simple"], FAKE,
+    NAMED["asyncpg-prepared"], *ON_UVLOOP, NAMED["django_orm-simple"], NAMED["django_orm_async-simple"], FAKE,
 )  # fmt: skip
 #: The readers of the protocol: one in C, one in Python, alone and in programs with and without an
 #: event loop.
@@ -49,6 +51,12 @@ ORM_LAYERS = [subject for subject in LAYERS if subject.calls_orm]
 #: Each program with each driver once, in whichever mode comes first: for what happens before a
 #: statement is sent.
 LOGINS = list({(subject.layer, subject.module): subject for subject in reversed(LAYERS)}.values())
+
+
+def is_asyncpg(subject: Subject) -> bool:
+    """On either event loop."""
+    return subject.module == layers.LAYERS["asyncpg"].program
+
 
 SITE = BENCHMARKS["orm-overhead"].workloads[0]
 AT_ONCE = protocol.Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1)
@@ -114,11 +122,15 @@ def test_ready_identifies_the_client(session: Session, admin: psycopg.Connection
     assert ready.pid == client.process.pid
     assert ready.rows_per_op == 1
     assert ready.server_version == admin.info.parameter_status("server_version")
-    assert subject.layer == "asyncpg" or ready.versions["libpq"].partition(".")[0].isdigit()
+    assert is_asyncpg(subject) or ready.versions["libpq"].partition(".")[0].isdigit()
     if subject.layer.startswith("django"):
         assert ready.versions["django"]
         on_psycopg2 = "psycopg2" in subject.layer or "without-psycopg" in subject.name
         assert ready.versions["driver"] == ("psycopg2" if on_psycopg2 else "psycopg")
+    on_uvloop = {"loop": "uvloop", "uvloop": version("uvloop")}
+    loop = on_uvloop if layers.LAYERS[subject.layer].event_loop else {"loop": "asyncio"}
+    if "async" in subject.layer and not subject.calls_orm:
+        assert {name: ready.versions.get(name) for name in loop} == loop
     if subject.layer in ("psycopg_binary", "psycopg_python"):
         assert ready.versions["implementation"] == subject.layer.removeprefix("psycopg_")
     if subject.module:
@@ -228,7 +240,7 @@ def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp
     if subject.binds_on_client:
         assert sent == [("Q", told.statements[0].literal.encode() + b"\x00")] * 3
     else:
-        assert [kind for kind, _ in sent] == EXTENDED[subject.layer == "asyncpg", subject.mode] * 3
+        assert [kind for kind, _ in sent] == EXTENDED[is_asyncpg(subject), subject.mode] * 3
         assert all(b"example.com" in body for kind, body in sent if kind == "B")
 
 
@@ -463,7 +475,7 @@ def test_a_backend_terminated_mid_slice(
     assert admin.execute("SELECT pg_terminate_backend(%s)", [ready.backend_pid]).fetchone() == (True,)
     error = client.read(protocol.Error)
     assert error.stage == "slice"
-    assert error.sqlstate in ("57P01", "", *(["08003"] if subject.layer == "asyncpg" else []))
+    assert error.sqlstate in ("57P01", "", *(["08003"] if is_asyncpg(subject) else []))
     assert error.message
     assert "cannot switch" not in error.message
     assert client.wait() == protocol.EXIT_FAILED
@@ -729,7 +741,7 @@ def test_a_client_without_texts_refuses_queries(subject: Subject, start: Start, 
     assert client.wait() == protocol.EXIT_FAILED
 
 
-@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
+@pytest.mark.parametrize("subject", [s for s in LAYERS if is_asyncpg(s)], ids=str)
 def test_asyncpg_reports_a_wrong_type_without_the_value(subject: Subject, start: Start, tcp: Route) -> None:
     work = WorkloadDefinition("wrong", "SELECT %s::int", ("private value",))
     error = started(start, subject, tcp, work).read(protocol.Error)
@@ -737,7 +749,7 @@ def test_asyncpg_reports_a_wrong_type_without_the_value(subject: Subject, start:
     assert "private" not in error.message
 
 
-@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
+@pytest.mark.parametrize("subject", [s for s in LAYERS if is_asyncpg(s)], ids=str)
 def test_asyncpg_leaves_out_the_detail_that_quotes_values(subject: Subject, start: Start, tcp: Route) -> None:
     work = WorkloadDefinition("detail", "INSERT INTO pgperf.site VALUES (99, %s, 'x')", ("example.com",))
     error = started(start, subject, tcp, work).read(protocol.Error)

@@ -32,7 +32,16 @@ from pgperf.core.records import Route
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
-from tests.clients.test_conformance import AT_ONCE, FAKE, LAYERS, SITE, one_hour_slice, select, started
+from tests.clients.test_conformance import (
+    AT_ONCE,
+    FAKE,
+    LAYERS,
+    SITE,
+    is_asyncpg,
+    one_hour_slice,
+    select,
+    started,
+)
 from tests.waiting import until
 
 MODES = ("per_operation", "pool", "request")
@@ -46,7 +55,13 @@ MEASURED = [
 every_mode = pytest.mark.parametrize(
     ("subject", "mode"), MEASURED, ids=[f"{subject}-{mode}" for subject, mode in MEASURED]
 )
-FIRST = list({(subject.module, mode): (subject, mode) for subject, mode in reversed(MEASURED)}.values())
+#: Each program on each event loop.
+FIRST = list(
+    {
+        (subject.module, layers.LAYERS[subject.layer].event_loop, mode): (subject, mode)
+        for subject, mode in reversed(MEASURED)
+    }.values()
+)
 each_program = pytest.mark.parametrize(
     ("subject", "mode"), FIRST, ids=[f"{subject}-{mode}" for subject, mode in FIRST]
 )
@@ -306,7 +321,7 @@ SSL_REQUEST = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
 
 
 #: asyncpg loads the authorities once and checks every connection with them.
-READING_AGAIN = [pair for pair in CONNECTS if pair[0].layer != "asyncpg"]
+READING_AGAIN = [pair for pair in CONNECTS if not is_asyncpg(pair[0])]
 
 
 @pytest.mark.parametrize(

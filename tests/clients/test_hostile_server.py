@@ -12,12 +12,12 @@ from pgperf.core.records import Route
 from pgperf.runner.client_process import ClientProcess
 from tests.clients.driving import Subject, forked, spec, with_workloads
 from tests.clients.hostile_server import ANSWERS, GREETINGS, MARK, Forge, HostileServer
-from tests.clients.test_conformance import AT_ONCE, FAKE, PROGRAMS, select
+from tests.clients.test_conformance import AT_ONCE, FAKE, PROGRAMS, is_asyncpg, select
 
 _SQL = f"SELECT 'a' AS id, 'b' AS domain, 'c' AS name FROM generate_series(1, 3) {MARK}"
 
-#: psycopg_async reads its answers as psycopg does.
-_TRIED = [each for each in PROGRAMS if each != FAKE and each.layer != "psycopg_async"]
+#: psycopg_async reads its answers as psycopg does, on either event loop.
+_TRIED = [each for each in PROGRAMS if each != FAKE and not each.layer.startswith("psycopg_async")]
 #: After these, asyncpg waits for messages that do not come; its deadline ends it.
 _ASYNCPG_WAITS = ("an empty query", "a message of negative length", "another protocol")
 
@@ -65,7 +65,7 @@ def check(text: str) -> None:
 def test_a_forged_answer_is_read_or_reported(
     subject: Subject, answer: str, c_program: Path, tcp: Route
 ) -> None:
-    if subject.layer == "asyncpg" and answer in _ASYNCPG_WAITS:
+    if is_asyncpg(subject) and answer in _ASYNCPG_WAITS:
         assert "no answer within" in outcome(subject, c_program, tcp, ANSWERS[answer], MARK, 3.0)
     else:
         check(outcome(subject, c_program, tcp, ANSWERS[answer], MARK))

@@ -19,7 +19,7 @@ from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.runner.client_process import ClientProcess
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject
-from tests.clients.test_conformance import LOGINS, NAMED, select
+from tests.clients.test_conformance import LOGINS, NAMED, is_asyncpg, select
 from tests.clients.test_conformance import started as started_with
 
 _SHARE = 8 << 20
@@ -75,11 +75,11 @@ def test_a_result_beyond_the_limit_is_an_out_of_memory_error(
 
 @pytest.mark.parametrize("megabytes", [1, 4, 16])
 @pytest.mark.parametrize("result", RESULTS)
+@pytest.mark.parametrize("subject", [each for each in LOGINS if is_asyncpg(each)], ids=str)
 def test_asyncpg_reports_it_wherever_it_is_refused_memory(
-    start: Start, tcp: Route, result: str, megabytes: int
+    start: Start, tcp: Route, subject: Subject, result: str, megabytes: int
 ) -> None:
     """After some refusals it waits for messages that it has lost: without a limit on its time."""
-    subject = NAMED["asyncpg-prepared"]
     assert_runs_out_of_memory(
         started(start, subject, tcp, select(RESULTS[result]), **limited(megabytes << 20))
     )

@@ -16,6 +16,7 @@ from tests.clients.test_conformance import (
     FAKE,
     LIBPQ,
     NAMED,
+    ON_UVLOOP,
     PROGRAMS,
     SITE,
     every_program,
@@ -125,7 +126,9 @@ def test_waiting_takes_no_cpu_time(session: Session) -> None:
     assert reply.user_ns + reply.sys_ns < alone.user_ns + alone.sys_ns + 200 * MS
 
 
-@pytest.mark.parametrize("subject", [LIBPQ, NAMED["psycopg-simple"], NAMED["asyncpg-prepared"]], ids=str)
+@pytest.mark.parametrize(
+    "subject", [LIBPQ, NAMED["psycopg-simple"], NAMED["asyncpg-prepared"], *ON_UVLOOP], ids=str
+)
 def test_a_stall_delays_every_operation_that_is_due_during_it(
     subject: Subject, start: Start, tcp: Route, admin: psycopg.Connection
 ) -> None:
@@ -161,7 +164,7 @@ def test_workers_share_one_schedule(subject: Subject, start: Start, tcp: Route, 
     assert all(lag < duration for lag, duration in zip(lags, durations, strict=True))
 
 
-@pytest.mark.parametrize("subject", [NAMED["psycopg-simple"], NAMED["asyncpg-prepared"]], ids=str)
+@pytest.mark.parametrize("subject", [NAMED["psycopg-simple"], NAMED["asyncpg-prepared"], *ON_UVLOOP], ids=str)
 def test_three_workers_hold_a_rate_that_one_cannot(subject: Subject, start: Start, tcp: Route) -> None:
     """Each operation takes 50 ms, and one is due every 20 ms: one worker falls behind by 30 ms more
     with each, three never do.
@@ -179,7 +182,7 @@ def test_three_workers_hold_a_rate_that_one_cannot(subject: Subject, start: Star
 
 RECONNECTING = [
     LIBPQ, FAKE, NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"],
-    NAMED["asyncpg-extended"], NAMED["django_orm-simple"],
+    NAMED["asyncpg-extended"], *ON_UVLOOP, NAMED["django_orm-simple"],
 ]  # fmt: skip
 
 

@@ -20,13 +20,23 @@ from pgperf.core import protocol
 from pgperf.core.records import Route
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
-from tests.clients.test_conformance import FAKE, LIBPQ, NAMED, SITE, one_hour_slice, select, started
+from tests.clients.test_conformance import (
+    FAKE,
+    LIBPQ,
+    NAMED,
+    ON_UVLOOP,
+    SITE,
+    is_asyncpg,
+    one_hour_slice,
+    select,
+    started,
+)
 from tests.waiting import until
 
 WORKERS = 3
 CONNECTED = (
     NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"], NAMED["asyncpg-prepared"],
-    NAMED["django_cursor-simple"], NAMED["django_orm-simple"], NAMED["django_orm-without-psycopg"],
+    *ON_UVLOOP, NAMED["django_cursor-simple"], NAMED["django_orm-simple"], NAMED["django_orm-without-psycopg"],
 )  # fmt: skip
 ASYNC_ORM = NAMED["django_orm_async-simple"]
 PROGRAMS = (*CONNECTED, ASYNC_ORM, FAKE)
@@ -176,7 +186,7 @@ def test_the_error_of_one_worker_ends_the_slice_for_all(
     )
     error = client.read(protocol.Error)
     assert error.stage == "slice"
-    assert error.sqlstate in ("57P01", "", *(["08003"] if subject.layer == "asyncpg" else []))
+    assert error.sqlstate in ("57P01", "", *(["08003"] if is_asyncpg(subject) else []))
     assert error.message
     assert client.wait() == protocol.EXIT_FAILED
     assert client.at_end()

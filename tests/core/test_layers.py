@@ -17,7 +17,7 @@ from pgperf.install.launch import unavailable, unavailable_in_all
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The modules that can be found; a test adds and removes some."""
-    there = {"psycopg", "psycopg_binary", "psycopg2", "asyncpg"}
+    there = {"psycopg", "psycopg_binary", "psycopg2", "asyncpg", "uvloop"}
 
     def find(name: str) -> Any:
         return object() if name in there else None
@@ -42,7 +42,9 @@ def test_modes_where_every_driver_is_installed(installed: set[str], tmp_path: Pa
         "psycopg_c": [],
         "psycopg_binary": every,
         "psycopg_async": every,
+        "psycopg_async_uvloop": every,
         "asyncpg": ["extended", "prepared"],
+        "asyncpg_uvloop": ["extended", "prepared"],
         "django_cursor": every,
         "django_orm": every,
         "django_orm_async": every,
@@ -69,6 +71,36 @@ def test_a_site_on_psycopg2_alone(installed: set[str], tmp_path: Path) -> None:
 
 def test_a_driver_that_must_be_compiled_names_the_remedy(installed: set[str], tmp_path: Path) -> None:
     assert "pip install 'psycopg[c]'" in unavailable("psycopg_c", "simple", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("lacking", "named"), [(["uvloop"], "uvloop"), (["asyncpg", "uvloop"], "asyncpg and uvloop")]
+)
+def test_a_layer_on_uvloop_needs_its_driver_and_uvloop(
+    installed: set[str], tmp_path: Path, lacking: list[str], named: str
+) -> None:
+    installed -= {*lacking}
+    assert unavailable("asyncpg_uvloop", "prepared", str(tmp_path)) == (
+        f"{named} is not installed here: run `manage.py pgperf build --drivers`"
+    )
+    assert bool(unavailable("asyncpg", "prepared", str(tmp_path))) == ("asyncpg" in lacking)
+
+
+def test_a_layer_on_uvloop_differs_in_its_loop_alone() -> None:
+    for name in ("psycopg_async", "asyncpg"):
+        other, own = LAYERS[f"{name}_uvloop"], LAYERS[name]
+        assert (own.event_loop, other.event_loop) == ("", "uvloop")
+        same = (
+            "program",
+            "modules",
+            "modes",
+            "connection_modes",
+            "has_workers",
+            "copy_modes",
+            "batch_modes",
+            "rung",
+        )
+        assert all(getattr(own, field) == getattr(other, field) for field in same)
 
 
 @pytest.mark.parametrize(("found", "reason"), [("libpq.so.5", ""), (None, "apt install libpq5")])
@@ -104,7 +136,7 @@ def test_each_driver_is_an_extra_with_the_versions_that_its_layers_need() -> Non
         for name, (one, *_rest) in project["optional-dependencies"].items()
         if Requirement(one).name in layers.distributions()
     }
-    needs = [Requirement(layer.requirement) for layer in LAYERS.values() if layer.requirement]
+    needs = [Requirement(each) for layer in LAYERS.values() for each in layer.requirements]
     del extras["pool"]  # of connection mode pool, not a driver
     extras["pycurl"] = extras.pop("web")
     assert extras == {need.name.removesuffix("-binary"): str(need.specifier) for need in needs}

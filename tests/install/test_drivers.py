@@ -16,10 +16,20 @@ from pgperf.install import drivers, launch
 @pytest.fixture
 def no_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site without psycopg."""
+    without("psycopg", monkeypatch)
+
+
+@pytest.fixture
+def no_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site with every driver, without uvloop."""
+    without("uvloop", monkeypatch)
+
+
+def without(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     find = launch.importlib.util.find_spec
 
     def find_others(name: str) -> Any:
-        return None if name == "psycopg" else find(name)
+        return None if name == module else find(name)
 
     monkeypatch.setattr(launch.importlib.util, "find_spec", find_others)
 
@@ -31,7 +41,8 @@ def own_environment(build_dir: Path, module: str) -> str:
     (package / "__init__.py").touch()
     python = build_dir / launch.DRIVERS / "bin" / "python"
     python.parent.mkdir(parents=True, exist_ok=True)
-    python.symlink_to(sys.executable)
+    if not python.is_symlink():
+        python.symlink_to(sys.executable)
     return str(python)
 
 
@@ -61,6 +72,20 @@ def test_pgperfs_own_environment_needs_no_setting(no_psycopg: None, tmp_path: Pa
         isolated.__file__,
         "pgperf.clients.programs.psycopg_client",
     ]
+
+
+def test_a_layer_on_uvloop_runs_where_its_driver_and_uvloop_both_are(no_uvloop: None, tmp_path: Path) -> None:
+    python = own_environment(tmp_path, "uvloop")
+    assert launch.interpreter("asyncpg_uvloop", str(tmp_path)) == ""
+    own_environment(tmp_path, "asyncpg")
+    assert launch.interpreter("asyncpg_uvloop", str(tmp_path)) == python
+    assert launch.interpreter("asyncpg", str(tmp_path)) == sys.executable
+
+
+def test_a_missing_uvloop_is_required_with_the_drivers_that_run_on_it(no_uvloop: None) -> None:
+    on_uvloop = [layer for layer in layers.LAYERS.values() if layer.event_loop]
+    assert set(drivers.missing()) >= {each for layer in on_uvloop for each in layer.requirements}
+    assert {layer.event_loop_requirement for layer in on_uvloop} == {"uvloop>=0.21,<1"}
 
 
 def test_a_named_interpreter_comes_first(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def test_only_python_programs_have_environments(layer: str) -> None:
         ("psycopg2", "simple", ""),
         ("django_orm", "simple", ""),
         ("django_orm", "prepared", "needs psycopg 3"),
+        ("psycopg_async_uvloop", "simple", "psycopg is not installed there"),
         ("fake", "simple", ""),
     ],
 )
@@ -89,6 +90,15 @@ def test_layers_by_the_modules_that_are_there(layer: str, mode: str, reason: str
     found = environments.unavailable(layer, mode, BARE)
     assert reason in found
     assert bool(found) == bool(reason)
+
+
+def test_a_layer_on_uvloop_needs_uvloop_there() -> None:
+    with_psycopg = replace(BARE, modules=frozenset({"psycopg"}))
+    assert environments.unavailable("psycopg_async_uvloop", "simple", with_psycopg) == (
+        "uvloop is not installed there"
+    )
+    with_both = replace(BARE, modules=frozenset({"psycopg", "uvloop"}))
+    assert environments.unavailable("psycopg_async_uvloop", "simple", with_both) == ""
 
 
 def test_a_pool_needs_its_package_there() -> None:

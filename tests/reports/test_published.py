@@ -84,7 +84,7 @@ def test_the_published_figures_end_with_their_geometric_means(drivers: Run) -> N
     for name, layer in (
         ("psycopg2", "psycopg2"),
         ("psycopg 3", "psycopg"),
-        ("psycopg 3 (async)", "psycopg_async"),
+        ("psycopg 3 (async, uvloop)", "psycopg_async_uvloop"),
     ):
         assert published[name] == pytest.approx(published_d.MEASURES[0].published[layer][0], abs=0.006)
         own = [row.ops_per_s for row in simple.variants if row.layer == layer]
@@ -104,7 +104,7 @@ def test_the_means_are_over_the_workloads_that_each_published_layer_has(drivers:
 def test_a_layer_without_published_figures_has_no_mark(drivers: Run) -> None:
     _simple, prepared = settings = suite.settings(read(drivers))
     marks = {series["name"]: series["marks"] for series in suite.bars(prepared, settings)["series"]}
-    assert set(marks["asyncpg"]) == {None}
+    assert set(marks["asyncpg (uvloop)"]) == {None}
 
 
 @pytest.mark.parametrize(("field", "value"), [("workers", 9), ("benchmark_name", "driver-suite-copy")])
@@ -125,7 +125,7 @@ def test_another_configuration_or_benchmark_has_no_overlay(drivers: Run, field: 
 def test_layers_of_one_colour_have_different_tints(drivers: Run) -> None:
     simple, _prepared = settings = suite.settings(read(drivers))
     tints = {series["name"]: series["tint"] for series in suite.bars(simple, settings)["series"]}
-    assert (tints["psycopg2"], tints["psycopg 3"], tints["psycopg 3 (async)"]) == (0, 0, 1)
+    assert (tints["psycopg2"], tints["psycopg 3"], tints["psycopg 3 (async, uvloop)"]) == (0, 0, 1)
 
 
 @pytest.fixture

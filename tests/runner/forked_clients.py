@@ -22,7 +22,7 @@ from tests.forking import ForkedProcess, ForkServer, importing
 #: Those that use psycopg 3.
 DJANGO = ("django_cursor", "django_orm", "django_view")
 #: Those that belong to no site, and choose nothing before they import their driver.
-PLAIN = ("psycopg2", "psycopg", "psycopg_async", "asyncpg")
+PLAIN = ("psycopg2", "psycopg", "psycopg_async", "psycopg_async_uvloop", "asyncpg", "asyncpg_uvloop")
 #: What takes long to import and needs no settings.
 PACKAGES = (
     "celery.app.base",

@@ -214,7 +214,7 @@ def test_a_published_suite_of_workers_has_a_cohort_for_each_workload() -> None:
     suite = DRIVER_SUITE_PUBLISHED
     left = [
         LeftOut(layer=layer, mode=mode, reason="")
-        for layer, mode in (("psycopg2", "prepared"), ("asyncpg", "simple"))
+        for layer, mode in (("psycopg2", "prepared"), ("asyncpg_uvloop", "simple"))
     ]
     plan = make_plan(
         definition(

@@ -111,7 +111,9 @@ def connect(route: Route, layer: str, mode: str, build_dir: Path) -> None:
         ("psycopg2", "simple"),
         ("psycopg", "simple"),
         ("psycopg_async", "extended"),
+        ("psycopg_async_uvloop", "extended"),
         ("asyncpg", "prepared"),
+        ("asyncpg_uvloop", "prepared"),
         ("django_cursor", "simple"),
     ],
 )

@@ -133,7 +133,8 @@ def test_no_layer_answers_a_request_for_clear_text(c_client: Path, layer: str, m
 
 
 @pytest.mark.parametrize(
-    ("layer", "mode"), [each for each in LAYERS if each[0] not in ("asyncpg", "psycopg_python")]
+    ("layer", "mode"),
+    [each for each in LAYERS if each[0] not in ("asyncpg", "asyncpg_uvloop", "psycopg_python")],
 )
 def test_libpq_16_and_newer_refuse_by_themselves(c_client: Path, layer: str, mode: str) -> None:
     """Even where the server's answer to the runner was another one."""

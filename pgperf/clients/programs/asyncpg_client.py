@@ -1,5 +1,5 @@
-"""The asyncpg layer, inside one running event loop. It binds on the server, so it has no mode
-simple.
+"""The layers asyncpg and asyncpg_uvloop, inside one running event loop. asyncpg binds on the server,
+so it has no mode simple.
 
 Mode extended turns asyncpg's statement cache off (`statement_cache_size=0`). asyncpg then describes
 each statement in a separate round trip before it runs it. Mode prepared keeps one prepared
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import asyncpg
 
+from pgperf.clients import kept_connection, memory_limit
 from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
 from pgperf.clients.bulk_rows import records
 from pgperf.clients.loop import describe, given, login, main
@@ -46,13 +47,14 @@ class AsyncpgClient:
         self._connection: Any = None
         self._looked_at: list[Any] = []  # the clients of all workers
         self._pool: Any = None
+        self._kept: Any = None  # the pool's one connection
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.mode == "simple":
             raise LayerUnavailable(
                 "mode: asyncpg reads rows through the extended protocol only; choose extended or prepared"
             )
-        self.event_loop = EventLoop()
+        self.event_loop = EventLoop.of(spec.layer)
 
     def connect(self, spec: protocol.Spec) -> None:
         self._keywords = keywords(spec)
@@ -78,7 +80,8 @@ class AsyncpgClient:
         def look(*_: object) -> None:
             held = gc.get_referents(*(each._own._protocol for each in looked_at if each._own))
             if loop.is_running and any(isinstance(each, MemoryError) for each in held):
-                raise MemoryError
+                memory_limit.lift()
+                loop.end(MemoryError())
 
         signal.signal(signal.SIGALRM, look)
         signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
@@ -89,7 +92,7 @@ class AsyncpgClient:
         return getattr(self._connection, "_con", self._connection)
 
     async def _open_pool(self) -> Any:
-        """One connection for a whole block: asyncpg replaces it after many queries or idle time."""
+        """One connection for a whole block, not replaced after many queries or idle time."""
         return await asyncpg.create_pool(
             min_size=1,
             max_size=1,
@@ -101,6 +104,7 @@ class AsyncpgClient:
     async def _open(self) -> None:
         if self._pool:
             self._connection = await self._pool.acquire(timeout=self._keywords["timeout"])
+            self._kept = kept_connection.checked(self._kept, self._own)
         else:
             self._connection = await asyncpg.connect(**self._keywords)
 
@@ -187,7 +191,7 @@ class AsyncpgClient:
         return _WRONG_TYPE if isinstance(error, asyncpg.DataError) else describe(error)
 
     def versions(self) -> dict[str, str]:
-        return {"driver": "asyncpg", "driver_version": asyncpg.__version__, "loop": "asyncio"}
+        return {"driver": "asyncpg", "driver_version": asyncpg.__version__, **self.event_loop.versions()}
 
     @property
     def backend_pid(self) -> int:

@@ -27,6 +27,7 @@ from django.db import ProgrammingError, connections
 from django.db.models import QuerySet
 
 from pgperf import registry
+from pgperf.clients import kept_connection
 from pgperf.clients.django_connection import OF_REQUESTS, lifetime, pool
 from pgperf.clients.loop import describe, is_of_driver, login, main, statements
 from pgperf.clients.timed_loop import Operation, Reconnecting, in_order
@@ -45,6 +46,8 @@ class DjangoClient:
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
+        self._pooled = False
+        self._kept: Any = None  # the one connection of Django's pool
         self._site: Any = None  # the module pgperf.clients.site_django, for site workloads
         self._used: Any = None  # its SiteConnection
 
@@ -81,7 +84,13 @@ class DjangoClient:
     def connect(self, spec: protocol.Spec) -> None:
         self._connection.settings_dict["OPTIONS"]["application_name"] = spec.application_name
         self._requests = spec.connection_mode in OF_REQUESTS
+        self._pooled = spec.connection_mode == "pool"
+        self._take()
+
+    def _take(self) -> None:
         self._connection.ensure_connection()
+        if self._pooled:
+            self._kept = kept_connection.checked(self._kept, self._connection.connection)
 
     def another(self) -> "DjangoClient":
         """One for another worker: Django has a connection of its own in each thread."""
@@ -101,7 +110,7 @@ class DjangoClient:
     def _begin_request(self) -> None:
         """As a handler does. Django connects at the first query; here it connects before it."""
         request_started.send(sender=type(self), environ=_ENVIRON)
-        self._connection.ensure_connection()
+        self._take()
 
     def _end_request(self) -> None:
         request_finished.send(sender=type(self))

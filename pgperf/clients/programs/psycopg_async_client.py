@@ -1,5 +1,5 @@
-"""The asynchronous psycopg 3 layer: a new cursor for every statement, inside one running event
-loop.
+"""The layers psycopg_async and psycopg_async_uvloop: a new cursor for every statement, inside one
+running event loop.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import psycopg
 
+from pgperf.clients import kept_connection
 from pgperf.clients import psycopg_driver as driver
 from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
 from pgperf.clients.loop import login, main, statements
@@ -28,9 +29,10 @@ class PsycopgAsyncClient:
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
         self._pool: Any = None
+        self._kept: Any = None  # the pool's one connection
 
     def load(self, spec: protocol.Spec) -> None:
-        self.event_loop = EventLoop()
+        self.event_loop = EventLoop.of(spec.layer)
         if spec.connection_mode == "pool":
             self._psycopg_pool = import_module("psycopg_pool")
 
@@ -54,8 +56,11 @@ class PsycopgAsyncClient:
         return pool
 
     async def _open(self) -> None:
-        pool, connect = self._pool, psycopg.AsyncConnection.connect
-        self._connection = await pool.getconn() if pool else await connect(**self._keywords)
+        if not self._pool:
+            self._connection = await psycopg.AsyncConnection.connect(**self._keywords)
+            return
+        self._connection = await self._pool.getconn()
+        self._kept = kept_connection.checked(self._kept, self._connection)
 
     async def _release(self) -> None:
         if self._pool:
@@ -104,7 +109,7 @@ class PsycopgAsyncClient:
             return driver.as_text((await cursor.execute(sql)).pgresult)
 
     def versions(self) -> dict[str, str]:
-        return {**driver.versions(), "loop": "asyncio"}
+        return {**driver.versions(), **self.event_loop.versions()}
 
     @property
     def backend_pid(self) -> int:

@@ -11,6 +11,7 @@ from copy import copy
 from importlib import import_module
 from typing import Any, BinaryIO
 
+from pgperf.clients import kept_connection
 from pgperf.clients.loop import login, main, statements
 from pgperf.clients.timed_loop import Operation, Reconnecting, in_order
 from pgperf.core import protocol
@@ -30,6 +31,7 @@ class PsycopgClient:
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
         self._pool: Any = None
+        self._kept: Any = None  # the pool's one connection
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.layer in _IMPLEMENTATIONS:
@@ -54,8 +56,11 @@ class PsycopgClient:
         self._open()
 
     def _open(self) -> None:
-        pool = self._pool
-        self._connection = pool.getconn() if pool else self._psycopg.connect(**self._keywords)
+        if not self._pool:
+            self._connection = self._psycopg.connect(**self._keywords)
+            return
+        self._connection = self._pool.getconn()
+        self._kept = kept_connection.checked(self._kept, self._connection)
 
     def _release(self) -> None:
         if self._pool:

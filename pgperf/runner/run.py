@@ -141,7 +141,13 @@ def execute(
     found = _found(context, settings, checked, guard)
     return RunResult(
         plan,
-        {**facts, **environment.after(versions, settings.environments), **found, **_hosts(agent, load_hosts)},
+        {
+            **facts,
+            **_with_poolers(facts, server.pooler_placement(cpu_placement)),
+            **environment.after(versions, settings.environments),
+            **found,
+            **_hosts(agent, load_hosts),
+        },
         timings,
     )
 
@@ -187,6 +193,11 @@ def _facts_before(
     """Keep the CPUs awake until the stack ends; the environment before the first block."""
     awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
     return environment.before(server.all, server.pooler_pid, cpu_placement, awake, logins, server.is_here)
+
+
+def _with_poolers(facts: Mapping[str, Any], poolers: dict[str, str]) -> dict[str, Any]:
+    """The placement with that of the poolers, which is known when all of a block have been seen."""
+    return {"placement": {**facts["placement"], "poolers": poolers}} if poolers else {}
 
 
 def _context(

@@ -38,6 +38,7 @@ from pgperf.runner.load_hosts import LoadHosts, placement_refusal
 from pgperf.runner.looks import Looks
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.pace import Pace
+from pgperf.runner.plan import request_pages
 from pgperf.runner.processes import relay_process
 from pgperf.runner.progress import Progress
 from pgperf.runner.remote.server import Agent
@@ -169,9 +170,13 @@ def _placed(
 ) -> tuple[Plan, CpuPlacement]:
     """The plan with the placement that is possible here, and the server bound to its CPUs."""
     refusal = server.pin_refusal() or placement_refusal(load_hosts, plan)
-    cpu_placement = placement.place(plan.definition.placement, os.sched_getaffinity(0), refusal)
+    cpu_placement = placement.place(
+        plan.definition.placement, os.sched_getaffinity(0), refusal, pages=request_pages(plan.variants)
+    )
     if load_hosts:
-        load_hosts.own_cpus = cpu_placement.clients
+        load_hosts.own_cpus = cpu_placement.sides(
+            request_pages(variant for variant in plan.variants if variant.hosts)
+        ).clients
     cohorts = tuple(
         replace(
             cohort, variants=tuple(replace(v, placement=cpu_placement.placement) for v in cohort.variants)

@@ -1,4 +1,4 @@
-"""The CPUs that clients, pooler and server run on.
+"""The CPUs that clients, pooler, web servers and server run on.
 
 On the server, pgperf pins only the backends of its own connections, and the postmaster where
 clients reconnect.
@@ -20,43 +20,58 @@ from pgperf.runner.cpu import cgroups, release, schedstat
 _CPUS = Path("/sys/devices/system/cpu")
 
 
+class Sides(NamedTuple):
+    """The CPUs of clients, and of what serves them; None leaves a side to the scheduler."""
+
+    clients: frozenset[int] | None
+    server: frozenset[int] | None
+
+    def to_json(self) -> dict[str, object]:
+        return {side: sorted(cpus) if cpus else None for side, cpus in self._asdict().items()}
+
+
 @dataclass(frozen=True)
 class CpuPlacement:
     """CPU numbers by role; None leaves the role to the scheduler.
 
-    `note` says why the placement is not the requested one.
+    `pages`: the CPUs where clients request pages from web servers; None: no client does, or they have
+    the same. `note` says why the placement is not the requested one.
     """
 
     placement: str
     clients: frozenset[int] | None = None
     server: frozenset[int] | None = None
+    pages: Sides | None = None
     note: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "placement": self.placement,
-            "clients": sorted(self.clients) if self.clients else None,
-            "server": sorted(self.server) if self.server else None,
-            "note": self.note,
-        }
+    def sides(self, over_http: bool = False) -> Sides:
+        """Those of a variant. `over_http`: its clients request pages."""
+        return self.pages if over_http and self.pages else Sides(self.clients, self.server)
 
-    def role_cpus(self) -> dict[str, float | None]:
-        """How many CPUs each role has; None: not limited, as far as is known.
+    def to_json(self) -> dict[str, object]:
+        pages = {"pages": self.pages.to_json()} if self.pages else {}
+        return {"placement": self.placement, **self.sides().to_json(), **pages, "note": self.note}
+
+    def role_cpus(self, over_http: bool = False) -> dict[str, float | None]:
+        """How many CPUs each role of a variant has; None: not limited, as far as is known.
 
         Clients that are not pinned have the CPUs of this process, which starts them, or the quota
         of its control group if that is lower (it may be a fraction).
         """
-        here = len(self.clients or os.sched_getaffinity(0))
+        clients, server = self.sides(over_http)
+        here = len(clients or os.sched_getaffinity(0))
         return {
             "clients": min(here, cgroups.quota(os.getpid()) or here),
-            "server": len(self.server) if self.server else None,
+            "server": len(server) if server else None,
         }
 
 
-def place(wish: str, available: Iterable[int], refusal: str, topology: Path = _CPUS) -> CpuPlacement:
+def place(
+    wish: str, available: Iterable[int], refusal: str, topology: Path = _CPUS, pages: bool = False
+) -> CpuPlacement:
     """The CPUs for a requested placement.
 
-    `refusal`: why the server may not be pinned, "" if it may.
+    `refusal`: why the server may not be pinned, "" if it may. `pages`: do some clients request pages?
     """
     cpus = sorted(available)
     if wish == "scheduler":
@@ -68,8 +83,12 @@ def place(wish: str, available: Iterable[int], refusal: str, topology: Path = _C
     if len(cpus) < 2:
         return CpuPlacement("scheduler", note="apart needs two CPUs, this machine has one")
     half = len(cpus) // 2
-    by_core = sorted(cpus, key=lambda cpu: (_core(cpu, topology), cpu))
-    return CpuPlacement("apart", frozenset(by_core[:half]), frozenset(by_core[half:]))
+    cores = {cpu: _core(cpu, topology) for cpu in cpus}
+    by_core = sorted(cpus, key=lambda cpu: (cores[cpu], cpu))
+    halves = Sides(frozenset(by_core[:half]), frozenset(by_core[half:]))
+    generator = min(half, list(cores.values()).count(cores[by_core[0]]))
+    of_pages = Sides(frozenset(by_core[:generator]), frozenset(by_core[generator:]))
+    return CpuPlacement("apart", *halves, of_pages if pages and of_pages != halves else None)
 
 
 def _core(cpu: int, topology: Path) -> int:

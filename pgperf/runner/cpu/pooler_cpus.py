@@ -1,8 +1,9 @@
 """The CPUs of each pooler of a run, by who reaches it.
 
 The pooler of clients shares their CPUs, which leaves the server its own. Clients that request pages
-have their CPUs for themselves: a pooler that web servers reach shares the server's. One that both
-reach has the server's too, where no client runs.
+have their CPUs for themselves: a pooler that web servers reach shares the web servers'. One that
+both reach has those of the server of clients, which are some of the web servers' too: no client of
+either kind runs there. Its backends are beside it.
 """
 
 from pgperf.runner.cpu.placement import CpuPlacement
@@ -35,9 +36,15 @@ class PoolerCpus:
         """Has it the server's CPUs, and not the clients'?"""
         return pid in self._by_web
 
+    def is_shared(self, pid: int | None) -> bool:
+        """Do both reach it?"""
+        return pid in self._by_web and pid in self._by_clients
+
     def of(self, pid: int, placed: CpuPlacement) -> frozenset[int] | None:
         """The CPUs to pin it to; None leaves it to the scheduler."""
-        return placed.server if self.is_beside_server(pid) else placed.clients
+        if self.is_beside_server(pid):
+            return placed.sides(over_http=not self.is_shared(pid)).server
+        return placed.clients
 
     def to_json(self, placed: CpuPlacement) -> dict[str, str]:
         """Route -> the CPUs of its pooler, and why; nothing where all roles have the same CPUs."""

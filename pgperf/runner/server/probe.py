@@ -155,8 +155,10 @@ class ServerProbe:
         """Pin the postmaster for the run, if variants of the plan reconnect: the processes that it
         starts inherit its CPUs.
         """
-        if self._postmaster and any(variant.backends_pass for variant in plan.variants):
-            self._pinning.pin_with_children(self._postmaster, cpu_placement.server)
+        passing = [variant for variant in plan.variants if variant.backends_pass]
+        if self._postmaster and passing:
+            cpus = cpu_placement.sides(all(layers.over_http(variant.layer) for variant in passing)).server
+            self._pinning.pin_with_children(self._postmaster, cpus)
 
     def departed(self, group: ClientGroup) -> str:
         """Wait until the backends of a group have left, where they pass; why not, else "".
@@ -213,10 +215,16 @@ class ServerProbe:
         for group in groups:
             group.pooler_beside_server = self._pooler_cpus.is_beside_server(group.pooler_pid)
             if layers.over_http(group.variant.layer):
-                for pid in (*(group.web.proxy or ()), *(group.web.web or ()), *group.server_pids):
-                    self._pinning.pin(pid, cpu_placement.server)
+                self._pin_web(group, cpu_placement)
         for pooler in self._pooler_cpus.known:
             self._pinning.pin(pooler, self._pooler_cpus.of(pooler, cpu_placement))
+
+    def _pin_web(self, group: ClientGroup, cpu_placement: placement.CpuPlacement) -> None:
+        shared = self._pooler_cpus.is_shared(group.pooler_pid)
+        for pid in (*(group.web.proxy or ()), *(group.web.web or ())):
+            self._pinning.pin(pid, cpu_placement.sides(over_http=True).server)
+        for pid in group.server_pids:
+            self._pinning.pin(pid, cpu_placement.sides(over_http=not shared).server)
 
     def _note_pooler(self, group: ClientGroup) -> None:
         layer = group.variant.layer

@@ -36,6 +36,14 @@ def test_placements(
     assert got.note == ""
 
 
+def topology(siblings: list[str], folder: Path) -> None:
+    """The siblings of each CPU, as /sys has them."""
+    for cpu, text in enumerate(siblings):
+        own = folder / f"cpu{cpu}" / "topology"
+        own.mkdir(parents=True)
+        (own / "thread_siblings_list").write_text(f"{text}\n")
+
+
 @pytest.mark.parametrize(
     ("siblings", "clients"),
     [
@@ -45,13 +53,46 @@ def test_placements(
     ],
 )
 def test_the_two_cpus_of_a_core_have_one_role(siblings: list[str], clients: set[int], tmp_path: Path) -> None:
-    for cpu, text in enumerate(siblings):
-        folder = tmp_path / f"cpu{cpu}" / "topology"
-        folder.mkdir(parents=True)
-        (folder / "thread_siblings_list").write_text(f"{text}\n")
+    topology(siblings, tmp_path)
     got = placement.place("apart", range(8), "", tmp_path)
     assert got.clients == clients
     assert got.server == set(range(8)) - clients
+
+
+@pytest.mark.parametrize(
+    ("siblings", "generator"),
+    [
+        ([str(cpu) for cpu in range(8)], {0}),
+        ([""] * 8, {0}),
+        (["0,4", "1,5", "2,6", "3,7"] * 2, {0, 4}),
+        (["0-1", "0-1", "2-3", "2-3", "4-5", "4-5", "6-7", "6-7"], {0, 1}),
+        (["0-7"] * 8, {0, 1, 2, 3}),
+        (["0", "1", "2", "3"], {0}),
+        (["0-1", "0-1", "2"], {0}),
+        (["0-1", "0-1"], {0}),
+        (["0", "1"], {0}),
+    ],
+)
+def test_who_requests_pages_has_one_core_and_what_serves_them_all_others(
+    siblings: list[str], generator: set[int], tmp_path: Path
+) -> None:
+    topology(siblings, tmp_path)
+    cpus = set(range(len(siblings)))
+    got = placement.place("apart", cpus, "", tmp_path, pages=True)
+    assert got.sides(over_http=True) == (generator, cpus - generator)
+    assert got.sides() == placement.place("apart", cpus, "", tmp_path).sides()
+    assert got.server
+    assert got.server <= cpus - generator, "what both kinds of clients share runs where neither does"
+    roles = {"clients": len(generator), "server": len(cpus - generator)}
+    assert got.role_cpus(over_http=True) == roles
+    assert ("pages" in got.to_json()) is (got.sides(over_http=True) != got.sides())
+
+
+@pytest.mark.parametrize("wish", ["together", "scheduler"])
+def test_other_placements_are_the_same_for_all_clients(wish: str, tmp_path: Path) -> None:
+    got = placement.place(wish, range(8), "", tmp_path, pages=True)
+    assert got.sides(over_http=True) == got.sides()
+    assert "pages" not in got.to_json()
 
 
 def test_cpus_by_role() -> None:

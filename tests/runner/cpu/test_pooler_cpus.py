@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pgperf.core.records import Page, Route, WorkloadDefinition
-from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.cpu.pooler_cpus import PoolerCpus
 from pgperf.runner.plan import make_plan
 from pgperf.runner.processes import pooler_process
@@ -19,6 +19,10 @@ from tests.runner.builders import definition
 from tests.runner.test_reconnecting import Watcher
 
 APART = CpuPlacement("apart", frozenset({0}), frozenset({1, 2}))
+#: Of four CPUs, one is that of clients that request pages.
+FOUR = CpuPlacement(
+    "apart", frozenset({0, 1}), frozenset({2, 3}), Sides(frozenset({0}), frozenset({1, 2, 3}))
+)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,14 @@ def test_one_that_both_reach_has_one_place(order: tuple[bool, bool]) -> None:
     assert found["pgbouncer"] == found["web"]
     assert found["web"].startswith("1, 2; those of the server: web servers reach it as well as clients")
     assert found["other"].startswith("0; ")
+
+
+def test_one_that_both_reach_runs_where_no_client_of_either_does() -> None:
+    poolers = PoolerCpus()
+    poolers.reached(7, "web", True)
+    assert (poolers.of(7, FOUR), poolers.is_shared(7)) == ({1, 2, 3}, False)
+    poolers.reached(7, "pgbouncer", False)
+    assert (poolers.of(7, FOUR), poolers.is_shared(7)) == ({2, 3}, True)
 
 
 def test_where_all_share_their_cpus_there_is_nothing_to_decide() -> None:

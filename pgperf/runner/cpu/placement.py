@@ -4,18 +4,18 @@ On the server, pgperf pins only the backends of its own connections, and the pos
 clients reconnect.
 """
 
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pgperf.runner.cpu import cgroups, release, schedstat
+from pgperf.runner.cpu import cgroups, release
+from pgperf.runner.cpu.release import Pinned
 
 _CPUS = Path("/sys/devices/system/cpu")
 
@@ -102,15 +102,7 @@ def _core(cpu: int, topology: Path) -> int:
 
 def pin(pid: int, cpus: frozenset[int] | None) -> bool:
     """Pin all threads of a process; False if the system forbids it or the process is gone."""
-    if not cpus:
-        return True
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with suppress(ProcessLookupError):  # a thread that has ended
-                os.sched_setaffinity(int(task), cpus)
-    except OSError:
-        return False
-    return True
+    return not cpus or release.give(pid, cpus)
 
 
 def may_pin(pid: int) -> bool:
@@ -122,87 +114,78 @@ def may_pin(pid: int) -> bool:
     return True
 
 
-class _Pinned(NamedTuple):
-    """The CPUs of a process before it was pinned, and those that it was pinned to."""
-
-    before: frozenset[int]
-    given: frozenset[int]
-
-
 class TemporaryPinning:
     """Pins processes that pgperf did not start (a pooler, its backends, web servers, the postmaster),
     and restores their CPUs afterwards.
+
+    If this process ends without doing so, because it was killed, another one restores them at once.
     """
 
     def __init__(self) -> None:
-        self._pinned: dict[int, _Pinned] = {}
-        self._guards: list[_Guard] = []
+        self._pinned: dict[int, Pinned] = {}
+        self._guard: _Guard | None = None
 
     def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
-        """Pin a process and remember its CPUs; does nothing if it is gone or may not be pinned."""
-        if cpus and (before := _restorable(pid, cpus)):
-            self._pinned.setdefault(pid, _Pinned(before, cpus))
-            pin(pid, cpus)
+        """Pin a process and remember its CPUs; does nothing if it is gone or may not be pinned.
 
-    def pin_with_children(self, pid: int, cpus: frozenset[int] | None) -> None:
-        """Pin a process, whose later children inherit its CPUs. Its present children keep theirs.
-
-        If this process is killed, another one restores them at once.
+        Its later children inherit the CPUs. Its present children keep theirs.
         """
-        if cpus and (before := _restorable(pid, cpus)):
-            self._guards.append(_Guard(pid, before, cpus))
+        if cpus and (pinned := self._to_pin(pid, cpus)):
+            if pinned != self._pinned.get(pid):
+                self._tell(pinned)
             pin(pid, cpus)
 
     def restore(self) -> None:
         """Processes that were started meanwhile get the CPUs of those that have started them."""
-        for pid, cpus in self._pinned.items():
-            pin(pid, cpus.before)
-            for heir in _heirs(pid, cpus.given):
-                if heir not in self._pinned:
-                    pin(heir, cpus.before)
+        release.release(self._pinned.values())
         self._pinned.clear()
-        while self._guards:
-            self._guards.pop().restore()
+        if self._guard:
+            self._guard.dismiss()
+            self._guard = None
+
+    def _to_pin(self, pid: int, cpus: frozenset[int]) -> Pinned | None:
+        """None for a process that is gone or may not be pinned. One that was pinned before keeps the
+        CPUs that it had at first.
+        """
+        started, known = release.started(pid), self._pinned.get(pid)
+        if started is None or not may_pin(pid):
+            return None
+        if known and known.started == started:
+            return known._replace(given=cpus)
+        before = _restorable(pid, cpus)
+        return Pinned(pid, started, before, cpus) if before else None
+
+    def _tell(self, pinned: Pinned) -> None:
+        """Note it here and with the guard, before the process is pinned."""
+        self._pinned[pinned.pid] = pinned
+        self._guard = self._guard or _Guard()
+        self._guard.tell(pinned.line())
 
 
 class _Guard:
-    """A process that releases another one and its children if this process ends without doing so."""
+    """A process that releases all that it was told of if this process ends without doing so."""
 
-    def __init__(self, pid: int, cpus: frozenset[int], inherited: frozenset[int]) -> None:
-        self._wanted = {"pid": pid, "cpus": sorted(cpus), "inherited": sorted(inherited)}
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", release.__file__], stdin=subprocess.PIPE, start_new_session=True
         )
-        self._tell(json.dumps(self._wanted).encode() + b"\n")
 
-    def restore(self) -> None:
-        release.release(**self._wanted)  # type: ignore[arg-type]
-        self._tell(release.DONE)
-        self._process.communicate()
-
-    def _tell(self, line: bytes) -> None:
+    def tell(self, line: bytes) -> None:
         assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
 
-
-def _heirs(pid: int, cpus: frozenset[int]) -> Iterator[int]:
-    """The descendants of a process that have just these CPUs."""
-    for child in schedstat.children(pid):
-        if release.cpus_of(child) == cpus:
-            yield child
-            yield from _heirs(child, cpus)
+    def dismiss(self) -> None:
+        self.tell(release.DONE)
+        self._process.communicate()
 
 
 def _restorable(pid: int, cpus: frozenset[int]) -> frozenset[int] | None:
-    """The CPUs to restore to a process that is about to be pinned; None if it is gone or may not be
-    pinned.
+    """The CPUs to restore to a process that is about to be pinned; None if it is gone.
 
-    An earlier run that was killed may have left it pinned to the same CPUs.
+    An earlier run whose guard was killed with it may have left it pinned to the same CPUs.
     """
-    if not may_pin(pid):
-        return None
     try:
         before = frozenset(os.sched_getaffinity(pid))
     except OSError:

@@ -158,7 +158,7 @@ class ServerProbe:
         passing = [variant for variant in plan.variants if variant.backends_pass]
         if self._postmaster and passing:
             cpus = cpu_placement.sides(all(layers.over_http(variant.layer) for variant in passing)).server
-            self._pinning.pin_with_children(self._postmaster, cpus)
+            self._pinning.pin(self._postmaster, cpus)
 
     def departed(self, group: ClientGroup) -> str:
         """Wait until the backends of a group have left, where they pass; why not, else "".

@@ -192,8 +192,6 @@ class Pins:
     def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
         self.given.setdefault(pid, set()).add(cpus)
 
-    pin_with_children = pin
-
 
 CLIENTS, SERVER, BEHIND = frozenset({0, 1}), frozenset({2, 3}), frozenset({1, 2, 3})
 FOUR = CpuPlacement("apart", CLIENTS, SERVER, Sides(frozenset({0}), BEHIND))

@@ -80,7 +80,7 @@ class _Clients:
         )
         routes = {self._route.name: self._route}
         named = [(variant, "pgperf-many")]
-        with started(definition, named, routes, self._build_dir, cold=False, cpus=None) as (group,):
+        with started(definition, named, routes, self._build_dir, cold=False, placed=None) as (group,):
             yield group
 
 

@@ -12,7 +12,7 @@ from pgperf.install.c_client import build
 from pgperf.runner.client_group import ClientGroup, find_server_cgroup
 from pgperf.runner.client_startup import started
 from pgperf.runner.cpu import idle, placement
-from pgperf.runner.plan import make_plan
+from pgperf.runner.plan import make_plan, request_pages
 from pgperf.runner.server.probe import ServerProbe
 from pgperf.runner.timed_slice import AwaitDeparture
 
@@ -57,7 +57,12 @@ def departing(
     if not all(LAYERS[layer].program for layer in definition.layers):
         build_dir = build(build_dir, pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
     with ServerProbe.open(plan, routes, name, may_pin=True) as server, idle.keep_awake(definition.idle):
-        cpu_placement = placement.place(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
+        cpu_placement = placement.place(
+            definition.placement,
+            os.sched_getaffinity(0),
+            server.pin_refusal(),
+            pages=request_pages(plan.variants),
+        )
         if cpu_placement.note:
             raise SystemExit(f"verdict: cannot measure: {cpu_placement.note}")
         server.bind(plan, cpu_placement)
@@ -69,7 +74,7 @@ def departing(
             routes,
             str(build_dir),
             cold=False,
-            cpus=cpu_placement.clients,
+            placed=cpu_placement,
             interpreters={"pgbench": stack.env["PGPERF_PGBENCH"]},
         ) as groups:
             for group in groups:

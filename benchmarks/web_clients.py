@@ -14,6 +14,7 @@ from pgperf.db.web_urls import WebUrl
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_startup import started
 from pgperf.runner.cpu import placement, schedstat
+from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.plan import make_plan
 
 LAYER = "http"
@@ -66,6 +67,7 @@ def connected(
     )  # fmt: skip
     variant = next(variant for variant in make_plan(definition).variants if not variant.control)
     named = [(variant, "web_clients")]
-    with started(definition, named, {"web": route}, "", cold=False, cpus=frozenset({cpu})) as (group,):
+    placed = CpuPlacement("", clients=frozenset({cpu}))
+    with started(definition, named, {"web": route}, "", cold=False, placed=placed) as (group,):
         group.run(protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=LEAD_IN_NS, count=1))
         yield group

@@ -65,7 +65,8 @@ class Settings:
     ALLOWED_FUNCTIONS: list[str] = field(default_factory=list)
     #: Users as whom a page may be requested, by the name that they log in with; never staff.
     PAGE_USERS: list[str] = field(default_factory=list)
-    #: May a run pin the server's and pooler's processes to processors, where the system lets it?
+    #: May a run pin processes that it did not start to CPUs, where the system lets it: its backends,
+    #: PostgreSQL's main process where clients reconnect, the pooler, and web servers with their proxy?
     PIN_SERVER: bool = True
     MAX_RUN_SECONDS: int = 1800
     MAX_CLIENTS: int = 64

@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pgperf.runner.cpu import placement
+
 TIMEOUT_S = 180.0  # of the start: all steps load the site at the same time
 
 Server = Literal["apache", "gunicorn", "nginx"]
@@ -62,8 +64,11 @@ PUBLISHED_MS = 45.0
 
 
 def servers_cpus() -> int:
-    """The CPUs that web servers, pooler and PostgreSQL share: all but the load generator's."""
-    return max(1, len(os.sched_getaffinity(0)) - 1)
+    """The CPUs that web servers, pooler and PostgreSQL share in a run: all but those of the load
+    generator's core. With one CPU, that one.
+    """
+    placed = placement.place("apart", os.sched_getaffinity(0), refusal="", pages=True)
+    return len(placed.sides(over_http=True).server or (1,))
 
 
 def workers() -> int:

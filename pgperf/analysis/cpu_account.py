@@ -98,15 +98,24 @@ class CpuShares:
 
 @dataclass(frozen=True)
 class RoleCpus:
-    """How many CPUs each side may use; None is not known, or as many as the host has."""
+    """How many CPUs each side may use; None is not known, or as many as the host has.
+
+    `pooler_beside_server`: does the pooler of clients share the server's CPUs, and not theirs?
+    """
 
     clients: float | None = None
     server: float | None = None
     pooler: float | None = None
+    pooler_beside_server: bool = False
 
     @classmethod
     def from_json(cls, stored: Json) -> Self:
-        return cls(**_picked(cls.__dataclass_fields__, stored))
+        beside = bool(stored.get("pooler_beside_server"))
+        return cls(**_picked(("clients", "server", "pooler"), stored), pooler_beside_server=beside)
+
+    def to_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        return found if self.pooler_beside_server else _picked(("clients", "server", "pooler"), found)
 
 
 @dataclass(frozen=True)
@@ -183,7 +192,7 @@ class CpuAccount:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"role_cpus": self.role_cpus.to_json() if self.role_cpus else None}
 
 
 def _picked(names: Iterable[str], stored: Json | None) -> dict[str, Any]:

@@ -93,13 +93,18 @@ def sides(variant: VariantSummary, cpu: Known) -> dict[str, Side]:
 
 
 def _own_cpus(variant: VariantSummary, clients: float | None) -> dict[str, Side]:
-    """A pooler shares the CPUs of the clients, but for those that request pages."""
-    return {"clients": Side(("client",) if over_http(variant.layer) else ("client", "pooler"), clients)}
+    beside = _beside_server(variant)
+    return {"clients": Side(("client",) if "pooler" in beside else ("client", "pooler"), clients)}
 
 
 def _beside_server(variant: VariantSummary) -> tuple[str, ...]:
-    """Who shares the server's CPUs: behind a web server, all but the clients."""
-    return ("proxy", "web", "pooler", "server") if over_http(variant.layer) else ("server",)
+    """Who shares the server's CPUs: behind a web server, all but the clients; else a pooler too, if
+    web servers reach it as well.
+    """
+    if over_http(variant.layer):
+        return ("proxy", "web", "pooler", "server")
+    cpus = variant.cpu_account.role_cpus if variant.cpu_account else None
+    return ("pooler", "server") if cpus and cpus.pooler_beside_server else ("server",)
 
 
 def _unplaced(account: CpuAccount, where: Mapping[str, str], cpus: float) -> dict[str, Side]:

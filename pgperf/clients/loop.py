@@ -190,7 +190,7 @@ def login(spec: protocol.Spec, libpq_version: int) -> dict[str, Any]:
     return {
         **certificates,
         **({"require_auth": spec.require_auth} if knows else {}),
-        "host": spec.host,
+        **_address(spec),
         "port": spec.port,
         "dbname": spec.dbname,
         "user": spec.user,
@@ -203,6 +203,15 @@ def login(spec: protocol.Spec, libpq_version: int) -> dict[str, Any]:
         "client_encoding": "UTF8",
         "passfile": _NO_PASSFILE,
     }
+
+
+def _address(spec: protocol.Spec) -> dict[str, str]:
+    """With both keywords, libpq connects to `hostaddr`, and checks the certificate against `host`."""
+    return (
+        {"host": spec.certificate_name, "hostaddr": spec.host}
+        if spec.certificate_name
+        else {"host": spec.host}
+    )
 
 
 class _Conversation:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
 
 from pgperf.core.exceptions import ProtocolError
 
-PROTOCOL = 7
+PROTOCOL = 8
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 #: The same for operations that connect: three numbers are recorded for each.
@@ -145,6 +145,7 @@ class Spec(NamedTuple):
     password: str = ""
     sslmode: str = "disable"
     sslrootcert: str = ""  # file of trusted certificates; "": libpq's default
+    certificate_name: str = ""  # the server's, where `host` is the IP address of a relay to it; "": `host`
     require_auth: str = "!password"  # libpq's keyword, for libpq 16 and newer; "": no demand
     connect_timeout_s: int = 10
     url: str = ""  # of the layer http: scheme, name and port of the site

@@ -88,6 +88,12 @@ class Route:
     pooler: str = ""  # "" for a direct route, else "session" or "transaction"
     options: str = ""  # settings of its sessions, "-c name=value" each; poolers accept none
     url: str = ""
+    certificate_name: str = ""  # the server's, where `host` is the address of a relay to it; "": `host`
+
+    @property
+    def tls_name(self) -> str:
+        """The name of the server in TLS, which its certificate is to have."""
+        return self.certificate_name or self.host
 
 
 @dataclass(frozen=True)

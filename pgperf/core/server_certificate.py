@@ -31,14 +31,37 @@ _WEAK = f"sslmode: choose {_FULL}; with another one, libpq refuses sslrootcert={
 _OTHER_NAME = f"sslmode {_FULL}: the server's certificate does not match the host name"
 
 
-def context(sslmode: str, sslrootcert: str) -> ssl.SSLContext:
+class _Named(ssl.SSLContext):
+    """Takes the server for one of another name than that of the address connected to.
+
+    asyncpg knows one name for both.
+    """
+
+    name = ""
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        return super().wrap_bio(incoming, outgoing, server_side, self.name or server_hostname, session)
+
+
+def context(sslmode: str, sslrootcert: str, name: str = "") -> ssl.SSLContext:
     """TLS that trusts what libpq trusts: the authorities in the file `sslrootcert`, by default
     ~/.postgresql/root.crt, and no other ones. It presents the client certificate of this user.
 
     If the file exists, certificates are verified for `require` and `prefer` too, as libpq does. Names
     are not checked: see `check_name`. Raises ClientFailed, naming the setting.
+
+    `name`: the server's for who uses the context without a socket, instead of the name they give; "":
+    theirs.
     """
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made = _Named(ssl.PROTOCOL_TLS_CLIENT)
+    made.name = name
     made.check_hostname = False
     made.verify_mode = ssl.CERT_REQUIRED if _trust(made, sslmode, sslrootcert) else ssl.CERT_NONE
     client_certificate.present(made)

@@ -73,13 +73,15 @@ class DelayRelay:
         self._process: subprocess.Popen[bytes] | None = None
 
     def over(self, route: Route) -> Route:
-        """The route through the relay.
+        """The route through the relay. No password goes over it in clear text.
 
-        A certificate has the name of the database, so the name is not checked, and no password goes
-        over it in clear text.
+        The server's certificate is checked as without the relay: against the name of the database,
+        not the relay's address.
         """
-        sslmode = "verify-ca" if route.sslmode == "verify-full" else route.sslmode
-        return replace(route, host=HOST, port=self.port, sslmode=sslmode, allow_cleartext_password=False)
+        name = route.tls_name if route.sslmode == "verify-full" else ""
+        return replace(
+            route, host=HOST, port=self.port, certificate_name=name, allow_cleartext_password=False
+        )
 
     @property
     def pid(self) -> int:

@@ -165,7 +165,7 @@ def _session(route: Route, address: "_Address", encrypted: bool) -> Iterator[soc
         if plain.recv(1) != b"S":
             yield None
             return
-        with _unverified().wrap_socket(plain, server_hostname=route.host) as secure:
+        with _unverified().wrap_socket(plain, server_hostname=route.tls_name) as secure:
             yield secure
 
 

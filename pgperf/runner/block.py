@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
-from pgperf.core.records import VariantBlock
+from pgperf.core.layers import over_http
+from pgperf.core.records import Variant, VariantBlock
 from pgperf.runner import run_time
 from pgperf.runner.block_processes import close_process_cpu, find_processes, process_cpu_of
 from pgperf.runner.block_results import complete_remote, fold, own_counts
@@ -39,8 +41,9 @@ def run_block(
         choose_windows(context, cohort, groups)
         process_cpu = process_cpu_of(context.host, groups)
         measured = timed_rounds(context, groups, cohort, block)
-        counted = {**close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
-        away = accounts(groups, counted)
+        counted = close_process_cpu(process_cpu, groups)
+        of_variant = partial(_counts_of, context, counted)
+        away = accounts(groups, of_variant)
         try:
             if context.diagnostic_connections and block == context.plan.definition.diagnosed_block:
                 with context.clock.phase("diagnostics"):
@@ -56,11 +59,16 @@ def run_block(
                         cohort,
                         block,
                         measurements,
-                        away.get(group.variant) or own_counts(counted, group),
+                        away.get(group.variant) or own_counts(of_variant(group.variant), group),
                     )
                     for group, measurements in pairs
                 ]
             )
+
+
+def _counts_of(context: RunContext, counted: dict[str, Any], variant: Variant) -> dict[str, Any]:
+    """What was counted in the block of all processes, with the CPUs that the variant's roles had."""
+    return {**counted, "role_cpus": context.cpu_placement.role_cpus(over_http(variant.layer))}
 
 
 @contextmanager
@@ -71,7 +79,7 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
     own = [(variant, name) for variant, name in named if not variant.hosts]
     cold = block < plan.definition.cold_blocks
     start = partial(
-        started, plan.definition, own, context.routes, context.build_dir, cold, context.cpu_placement.clients,
+        started, plan.definition, own, context.routes, context.build_dir, cold, context.cpu_placement,
         interpreters=context.interpreters, memory_bytes=context.client_bytes,
         places=context.places.in_block(block) if context.places else None,
     )  # fmt: skip

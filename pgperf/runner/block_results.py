@@ -93,7 +93,9 @@ def _together(durations: Sequence[Durations]) -> Durations:
 
 
 def _role_cpus(counted: dict[str, Any], group: ClientGroup) -> dict[str, Any]:
-    return {"role_cpus": {**counted["role_cpus"], "pooler": pooler_process.processors(group.pooler_pid)}}
+    beside = {"pooler_beside_server": True} if group.pooler_beside_server else {}
+    pooler = pooler_process.processors(group.pooler_pid)
+    return {"role_cpus": {**counted["role_cpus"], "pooler": pooler, **beside}}
 
 
 def _remote_account(measurements: VariantMeasurements, counted: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class ClientGroup:
     web: WebProcesses = NO_WEB_SERVER  # the web servers that its requests go to
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
+    pooler_beside_server: bool = False  # has its pooler the CPUs of the server, and not the clients'?
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
     relay_pid: int | None = None  # the relay of a delayed route
     server_cgroup: ServerCgroup | None = None  # None: the server shares its control group with others

@@ -351,7 +351,9 @@ def _signal(number: int) -> str:
 
 def login(route: Route) -> dict[str, Any]:
     """The fields of a Spec for the address and the login."""
-    names = ("host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "options")
+    names = (
+        "host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "certificate_name", "options",
+    )  # fmt: skip
     require_auth = "" if route.allow_cleartext_password else NOT_IN_CLEAR
     return {**{name: getattr(route, name) for name in names}, "require_auth": require_auth}
 

@@ -17,6 +17,7 @@ from pgperf.runner.client_group import ClientGroup, application_of
 from pgperf.runner.client_process import ClientProcess, goodbye, kill
 from pgperf.runner.client_spec import process_environment, spec
 from pgperf.runner.cpu import placement
+from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.environment_places import BlockPlaces, ClientStart
 from pgperf.runner.plan import sharing
 
@@ -36,7 +37,7 @@ def started(
     routes: dict[str, Route],
     build_dir: str,
     cold: bool,
-    cpus: frozenset[int] | None,
+    placed: CpuPlacement | None,
     interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
     memory_bytes: int = 0,
     places: BlockPlaces | None = None,
@@ -47,7 +48,8 @@ def started(
 
     With `cold`, the first client of each owner starts alone, pinned from the start, and measures
     its cold phases. All other clients start together and are pinned when they are ready.
-    `memory_bytes`: the limit of each client's operations, 0 for none. `places`: where the
+    `placed`: None leaves their CPUs to the scheduler. `memory_bytes`: the limit of each client's
+    operations, 0 for none. `places`: where the
     environments are, None if there is only the default one. `part_of`: which clients of a variant
     are on this host.
     """
@@ -63,10 +65,10 @@ def started(
     try:
         owners = [groups[variant] for variant in families]
         if cold:
-            _start_coldly(owners, lambda group: spawn(group, True), cpus)
+            _start_coldly(owners, lambda group: spawn(group, True), placed)
         _start_together(owners, lambda group: spawn(group, False))
-        for client in [client for group in owners for client in group.clients]:
-            placement.pin(client.pid, cpus)
+        for group in owners:
+            _pin(group, placed)
         for owner, members in families.items():
             for member in members:
                 if member != owner:
@@ -84,15 +86,22 @@ def _check_authentication(variants: Sequence[Variant], routes: Mapping[str, Rout
         authentication.check(routes[name])
 
 
+def _pin(group: ClientGroup, placed: CpuPlacement | None) -> None:
+    """Pin the clients that it has."""
+    cpus = placed.sides(layers.over_http(group.variant.layer)).clients if placed else None
+    for client in group.clients:
+        placement.pin(client.pid, cpus)
+
+
 def _start_coldly(
-    groups: list[ClientGroup], spawn: Callable[[ClientGroup], None], cpus: frozenset[int] | None
+    groups: list[ClientGroup], spawn: Callable[[ClientGroup], None], placed: CpuPlacement | None
 ) -> None:
     """Start the first client of each group, one after the other, so that nothing disturbs its cold
     phases.
     """
     for group in groups:
         spawn(group)
-        placement.pin(group.clients[0].pid, cpus)
+        _pin(group, placed)
         _await(group, cold=True)
 
 

@@ -450,9 +450,11 @@ def _first_lag_ns(recorded: Recorded) -> int | None:
     return min((int(own[0]) for own in lags if len(own)), default=None)
 
 
-def accounts(groups: Iterable[ClientGroup], own: Mapping[str, Any]) -> dict[Variant, dict[str, Any]]:
+def accounts(
+    groups: Iterable[ClientGroup], own: Callable[[Variant], Mapping[str, Any]]
+) -> dict[Variant, dict[str, Any]]:
     """What was counted in a block of the load hosts' machines, and of the processes of each variant
-    that they share. `own`: the same of this machine.
+    that they share. `own`: the same of this machine, for a variant.
     """
     shared = [group for group in groups if isinstance(group, HostedGroup)]
     if not shared:
@@ -461,7 +463,9 @@ def accounts(groups: Iterable[ClientGroup], own: Mapping[str, Any]) -> dict[Vari
     rows = zip(hosts.names, hosts.machines, hosts.network_mbit, hosts.totals(), strict=True)
     counting = [CountingHost(*row) for row in rows]
     return {
-        group.variant: variant_account(group.at, group.totals.to_json(), counting, hosts.own_machine, own)
+        group.variant: variant_account(
+            group.at, group.totals.to_json(), counting, hosts.own_machine, own(group.variant)
+        )
         for group in shared
     }
 

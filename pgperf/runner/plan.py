@@ -102,6 +102,11 @@ def _of_same_processes(variant: Variant) -> Variant:
     return replace(variant.closed, clients=0)
 
 
+def request_pages(variants: Iterable[Variant]) -> bool:
+    """Do clients of some request pages from a web server?"""
+    return any(over_http(variant.layer) for variant in variants)
+
+
 def warm_up_turns(variants: Iterable[Variant]) -> list[list[Variant]]:
     """Variants whose clients warm up at the same time. Those of pages do so one variant after another:
     all of them together would wait for the web servers until a request is given up.

@@ -38,6 +38,7 @@ from pgperf.runner.load_hosts import LoadHosts, placement_refusal
 from pgperf.runner.looks import Looks
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.pace import Pace
+from pgperf.runner.plan import request_pages
 from pgperf.runner.processes import relay_process
 from pgperf.runner.progress import Progress
 from pgperf.runner.remote.server import Agent
@@ -141,7 +142,13 @@ def execute(
     found = _found(context, settings, checked, guard)
     return RunResult(
         plan,
-        {**facts, **environment.after(versions, settings.environments), **found, **_hosts(agent, load_hosts)},
+        {
+            **facts,
+            **_with_poolers(facts, server.pooler_placement(cpu_placement)),
+            **environment.after(versions, settings.environments),
+            **found,
+            **_hosts(agent, load_hosts),
+        },
         timings,
     )
 
@@ -167,9 +174,13 @@ def _placed(
 ) -> tuple[Plan, CpuPlacement]:
     """The plan with the placement that is possible here, and the server bound to its CPUs."""
     refusal = server.pin_refusal() or placement_refusal(load_hosts, plan)
-    cpu_placement = placement.place(plan.definition.placement, os.sched_getaffinity(0), refusal)
+    cpu_placement = placement.place(
+        plan.definition.placement, os.sched_getaffinity(0), refusal, pages=request_pages(plan.variants)
+    )
     if load_hosts:
-        load_hosts.own_cpus = cpu_placement.clients
+        load_hosts.own_cpus = cpu_placement.sides(
+            request_pages(variant for variant in plan.variants if variant.hosts)
+        ).clients
     cohorts = tuple(
         replace(
             cohort, variants=tuple(replace(v, placement=cpu_placement.placement) for v in cohort.variants)
@@ -191,6 +202,11 @@ def _facts_before(
     """Keep the CPUs awake until the stack ends; the environment before the first block."""
     awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
     return environment.before(server.all, server.pooler_pid, cpu_placement, awake, logins, server.is_here)
+
+
+def _with_poolers(facts: Mapping[str, Any], poolers: dict[str, str]) -> dict[str, Any]:
+    """The placement with that of the poolers, which is known when all of a block have been seen."""
+    return {"placement": {**facts["placement"], "poolers": poolers}} if poolers else {}
 
 
 def _context(

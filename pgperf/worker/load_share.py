@@ -218,7 +218,8 @@ class _Share:
         with (
             places(definition, usable) as at,
             started(
-                definition, named, prepared.routes, settings.BUILD_DIR, bool(order["cold"]), self.cpus,
+                definition, named, prepared.routes, settings.BUILD_DIR, bool(order["cold"]),
+                CpuPlacement("", clients=self.cpus),
                 interpreters=settings.programs, memory_bytes=prepared.client_bytes(parts),
                 places=at.in_block(order["block"]) if at else None, part_of=parts.__getitem__,
             ) as groups,

@@ -54,6 +54,11 @@ def test_a_worker_s_own_cpus_are_what_its_clients_have() -> None:
     assert sides_of(far)["server"] == Side(("server",), 8)
 
 
+def test_a_pooler_that_web_servers_reach_too_shares_the_servers_cpus() -> None:
+    shared = with_seats(row(cpus=8), clients=4, server=4, pooler_beside_server=True)
+    assert sides_of(shared) == {"clients": Side(ALL[:1], 4), "server": Side(ALL[1:], 4, host=8)}
+
+
 @pytest.mark.parametrize(
     ("far", "expected"),
     [

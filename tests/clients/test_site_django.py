@@ -67,6 +67,16 @@ def test_only_the_address_and_login_are_replaced(handler: ConnectionHandler) -> 
     assert not alias["CONN_HEALTH_CHECKS"]
 
 
+def test_over_a_relay_the_certificate_is_to_name_the_server(handler: ConnectionHandler) -> None:
+    """libpq connects to `hostaddr` and checks the certificate against HOST."""
+    site_django.redirect("default", SPEC._replace(sslmode="verify-full", certificate_name="db.example"))
+    alias = handler["default"].settings_dict
+    assert (alias["HOST"], alias["OPTIONS"]["hostaddr"]) == ("db.example", "127.0.0.1")
+    site_django.redirect("default", SPEC)
+    alias = handler["default"].settings_dict
+    assert (alias["HOST"], alias["OPTIONS"].get("hostaddr")) == ("127.0.0.1", None)
+
+
 @pytest.mark.parametrize(("mode", "binding"), [("simple", None), ("extended", True), ("prepared", True)])
 def test_the_mode_decides_where_values_are_bound(
     handler: ConnectionHandler, mode: str, binding: bool | None

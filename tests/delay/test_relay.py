@@ -219,10 +219,15 @@ def test_a_database_over_it(routes: dict[str, Route], name: str) -> None:
             assert time.monotonic() - began >= RTT_S * EARLY
 
 
-def test_the_name_in_a_certificate_is_not_the_relays(routes: dict[str, Route]) -> None:
-    far = DelayRelay("db.example", 5432, 1)
-    assert far.over(replace(routes["tcp"], sslmode="verify-full")).sslmode == "verify-ca"
-    assert far.over(replace(routes["tcp"], sslmode="require")).sslmode == "require"
+@pytest.mark.parametrize(
+    ("sslmode", "name"), [("verify-full", "db.example"), ("verify-ca", ""), ("require", ""), ("disable", "")]
+)
+def test_the_name_in_a_certificate_is_the_servers(routes: dict[str, Route], sslmode: str, name: str) -> None:
+    """tests/runner/test_tls_support.py connects with it."""
+    near = replace(routes["tcp"], host="db.example", sslmode=sslmode)
+    far = DelayRelay("db.example", 5432, 1).over(near)
+    assert (far.host, far.sslmode, far.certificate_name) == (module.HOST, sslmode, name)
+    assert DelayRelay(module.HOST, 1, 1).over(far).certificate_name == name
 
 
 def test_it_listens_on_loopback_only_and_is_not_a_pooler() -> None:

@@ -26,6 +26,7 @@ from example.stack.process import kill_group, stop
 from example.stack.stack import SERVERS, Stack
 from example.stack.web import CHECKOUT
 from example.stack.web_steps import ADVISED, DEFAULT, STEPS
+from pgperf.runner.cpu import placement
 from tests.example.web_programs import HAS_NGINX, STARTED
 from tests.process_ends import await_ends
 
@@ -84,6 +85,24 @@ class TestSteps:
         each = [web_servers.memory_mib([name]) for name in STEPS]
         assert min(each) > 0
         assert web_servers.memory_mib(list(STEPS)) <= sum(each)
+
+
+@pytest.mark.parametrize(("cores", "cpus"), [([0, 1], 1), ([0, 1, 2, 3], 3), ([0, 1, 0, 1], 2), ([0] * 4, 2)])
+def test_a_run_gives_the_servers_the_cpus_that_their_workers_are_counted_for(
+    cores: list[int], cpus: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cores`: the core of each CPU."""
+    here = set(range(len(cores)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: here)
+    monkeypatch.setattr(placement, "_core", lambda cpu, _topology: cores[cpu])
+    placed = placement.place("apart", here, "", pages=True)
+    assert web_steps.servers_cpus() == placed.role_cpus(over_http=True)["server"] == cpus
+    assert web_steps.workers() == 2 * cpus + 1
+
+
+def test_on_one_cpu_there_are_the_workers_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3})
+    assert (web_steps.servers_cpus(), web_steps.workers()) == (1, 3)
 
 
 class TestSettings:

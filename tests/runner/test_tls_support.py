@@ -15,12 +15,14 @@ import pytest
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
-from pgperf.delay.relay import RelayLoop
+from pgperf.delay.relay import DelayRelay, RelayLoop
 from pgperf.install import launch
 from pgperf.runner import tls_support
+from pgperf.runner.capture import wire_proxy
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login
 from pgperf.runner.plan import make_plan
+from pgperf.runner.server.control_connection import ControlConnection
 
 WORK = WorkloadDefinition("one", "SELECT 1")
 #: psycopg's own libpq: the same version as the embedded PostgreSQL's, and built with OpenSSL.
@@ -104,7 +106,7 @@ def connect(route: Route, layer: str, mode: str, build_dir: Path) -> None:
         client.expect(protocol.Ready, 60)
 
 
-@pytest.mark.parametrize(
+each_driver = pytest.mark.parametrize(
     ("layer", "mode"),
     [
         ("libpq", "simple"),
@@ -117,6 +119,9 @@ def connect(route: Route, layer: str, mode: str, build_dir: Path) -> None:
         ("django_cursor", "simple"),
     ],
 )
+
+
+@each_driver
 def test_every_driver_checks_the_certificate(
     tls: Route, elsewhere: Route, c_client: Path, layer: str, mode: str
 ) -> None:
@@ -125,3 +130,31 @@ def test_every_driver_checks_the_certificate(
         with pytest.raises(ClientFailed, match=r"(?i)certificate"):
             connect(wrong, layer, mode, c_client.parent)
     connect(replace(elsewhere, sslmode="verify-ca"), layer, mode, c_client.parent)
+
+
+@pytest.fixture(scope="module")
+def distance(tls: Route) -> Iterator[DelayRelay]:
+    """A relay on 127.0.0.1, an address that the pooler's certificate has too."""
+    with DelayRelay(tls.host, tls.port, 1) as relay:
+        yield relay
+
+
+@each_driver
+def test_over_a_relay_every_driver_checks_the_name_of_the_server(
+    tls: Route, distance: DelayRelay, c_client: Path, layer: str, mode: str
+) -> None:
+    """The name is neither looked up nor connected to, and the relay's address is not what counts."""
+    for own in ("localhost", "127.0.0.1"):
+        connect(distance.over(replace(tls, host=own)), layer, mode, c_client.parent)
+    for other in ("db.example", "127.0.0.3"):
+        with pytest.raises(ClientFailed, match=r"(?i)certificate"):
+            connect(distance.over(replace(tls, host=other)), layer, mode, c_client.parent)
+
+
+def test_the_wire_proxy_checks_that_name_over_a_relay(tls: Route, distance: DelayRelay) -> None:
+    """So do the clients behind it, whose connection to the proxy has no TLS."""
+    wire_proxy.connect(distance.over(replace(tls, host="localhost"))).close()
+    with pytest.raises(ClientFailed, match="does not match the host name"):
+        wire_proxy.connect(distance.over(replace(tls, host="db.example")))
+    with wire_proxy.WireProxy(distance.over(tls)) as wire, ControlConnection(wire.route) as connection:
+        assert connection.query("SELECT 1") == [["1"]]

@@ -32,13 +32,16 @@ bool session_connect(struct session *session, const struct spec *spec, struct fa
     bool knows_require_auth = PQlibVersion() >= REQUIRE_AUTH_VERSION;
     snprintf(port, sizeof port, "%" PRId64, spec->port);
     snprintf(timeout, sizeof timeout, "%" PRId64, spec->connect_timeout_s);
-    const char *const keywords[] = {"host", "port", "dbname", "user", "password", "sslmode", "sslrootcert",
+    /* With both, libpq connects to hostaddr, and checks the certificate against host. */
+    bool is_named = *spec->certificate_name != '\0';
+    const char *const keywords[] = {"host", "hostaddr", "port", "dbname", "user", "password", "sslmode", "sslrootcert",
                                     "connect_timeout", "application_name", "options", "gssencmode", "client_encoding",
                                     "passfile", knows_require_auth ? "require_auth" : NULL, NULL};
     /* The passfile cannot exist, so only the spec provides a password. */
-    const char *const values[] = {spec->host, port, spec->dbname, spec->user, spec->password, spec->sslmode,
-                                  spec->sslrootcert, timeout, spec->application_name, spec->options, "disable", "UTF8",
-                                  "/dev/null/none", spec->require_auth, NULL};
+    const char *const values[] = {is_named ? spec->certificate_name : spec->host, is_named ? spec->host : "", port,
+                                  spec->dbname, spec->user, spec->password, spec->sslmode, spec->sslrootcert, timeout,
+                                  spec->application_name, spec->options, "disable", "UTF8", "/dev/null/none",
+                                  spec->require_auth, NULL};
     session->connection = PQconnectdbParams(keywords, values, 0);
     session->number++;
     if (PQstatus(session->connection) != CONNECTION_OK) {

@@ -26,6 +26,7 @@ struct spec {
     const char *password;
     const char *sslmode;
     const char *sslrootcert; /* "": libpq's default */
+    const char *certificate_name; /* of the server, where host is the address of a relay to it; "": host */
     const char *require_auth; /* for libpq 16 and newer; "": no demand */
     int64_t connect_timeout_s;
     const char *application_name;

@@ -3,6 +3,6 @@
 #define PGPERF_VERSION_H
 
 #define CLIENT_VERSION "0.1.0"
-#define WIRE_PROTOCOL 7
+#define WIRE_PROTOCOL 8
 
 #endif

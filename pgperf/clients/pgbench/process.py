@@ -117,7 +117,8 @@ class Pgbench:
         """All keywords, so that a database name that looks like a connection string stays a name."""
         spec = self._spec
         keywords = {
-            "host": spec.host,
+            "host": spec.certificate_name or spec.host,
+            "hostaddr": spec.host if spec.certificate_name else "",
             "port": spec.port,
             "dbname": spec.dbname,
             "user": spec.user,

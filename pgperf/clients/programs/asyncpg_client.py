@@ -213,7 +213,8 @@ def keywords(spec: protocol.Spec) -> dict[str, Any]:
     libpq = login(spec, 0)  # asyncpg has no keyword against a password in clear text
     options = {"options": libpq["options"]} if libpq.get("options") else {}
     return {
-        **{key: libpq[key] for key in ("host", "port", "user", "password", "passfile")},
+        **{key: libpq[key] for key in ("port", "user", "password", "passfile")},
+        "host": spec.host,
         "database": libpq["dbname"],
         "ssl": encryption(spec),
         "timeout": libpq["connect_timeout"],
@@ -227,12 +228,12 @@ def keywords(spec: protocol.Spec) -> dict[str, Any]:
 def encryption(spec: protocol.Spec) -> str | ssl.SSLContext:
     """asyncpg's `ssl` argument for libpq's sslmode.
 
-    With the route's own authorities, asyncpg takes a context. It reads libpq's default files by
-    itself, if there is none.
+    With the route's own authorities, or a name that is not the address's, asyncpg takes a context. It
+    reads libpq's default files by itself, if there is none.
     """
-    if not spec.sslrootcert:
+    if not (spec.sslrootcert or spec.certificate_name):
         return spec.sslmode
-    context = server_certificate.context(spec.sslmode, spec.sslrootcert)
+    context = server_certificate.context(spec.sslmode, spec.sslrootcert, spec.certificate_name)
     context.check_hostname = spec.sslmode == "verify-full"
     return context
 

@@ -76,7 +76,9 @@ class WireProxy:
         self._error = ""
         #: Since `reset`, in order.
         self.refused: list[RefusedWrite] = []
-        self.route = replace(route, host=self._directory.name, port=_PORT, sslmode="disable")
+        self.route = replace(
+            route, host=self._directory.name, port=_PORT, sslmode="disable", certificate_name=""
+        )
 
     def reset(self) -> None:
         """Start a new record."""
@@ -242,8 +244,8 @@ def _encrypted(plain: socket.socket, route: Route) -> socket.socket:
         if plain.recv(1) != b"S":
             raise ClientFailed(f"sslmode: the server over {route.name} does not offer TLS")
         context = server_certificate.context(route.sslmode, route.sslrootcert)
-        encrypted = unless_encrypted.enter_context(context.wrap_socket(plain, server_hostname=route.host))
-        server_certificate.check_name(route.sslmode, route.host, encrypted.getpeercert() or {})
+        encrypted = unless_encrypted.enter_context(context.wrap_socket(plain, server_hostname=route.tls_name))
+        server_certificate.check_name(route.sslmode, route.tls_name, encrypted.getpeercert() or {})
         unless_encrypted.pop_all()
     return encrypted
 

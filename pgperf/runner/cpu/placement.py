@@ -1,62 +1,77 @@
-"""The CPUs that clients, pooler and server run on.
+"""The CPUs that clients, pooler, web servers and server run on.
 
 On the server, pgperf pins only the backends of its own connections, and the postmaster where
 clients reconnect.
 """
 
-import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pgperf.runner.cpu import cgroups, release, schedstat
+from pgperf.runner.cpu import cgroups, release
+from pgperf.runner.cpu.release import Pinned
 
 _CPUS = Path("/sys/devices/system/cpu")
+
+
+class Sides(NamedTuple):
+    """The CPUs of clients, and of what serves them; None leaves a side to the scheduler."""
+
+    clients: frozenset[int] | None
+    server: frozenset[int] | None
+
+    def to_json(self) -> dict[str, object]:
+        return {side: sorted(cpus) if cpus else None for side, cpus in self._asdict().items()}
 
 
 @dataclass(frozen=True)
 class CpuPlacement:
     """CPU numbers by role; None leaves the role to the scheduler.
 
-    `note` says why the placement is not the requested one.
+    `pages`: the CPUs where clients request pages from web servers; None: no client does, or they have
+    the same. `note` says why the placement is not the requested one.
     """
 
     placement: str
     clients: frozenset[int] | None = None
     server: frozenset[int] | None = None
+    pages: Sides | None = None
     note: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "placement": self.placement,
-            "clients": sorted(self.clients) if self.clients else None,
-            "server": sorted(self.server) if self.server else None,
-            "note": self.note,
-        }
+    def sides(self, over_http: bool = False) -> Sides:
+        """Those of a variant. `over_http`: its clients request pages."""
+        return self.pages if over_http and self.pages else Sides(self.clients, self.server)
 
-    def role_cpus(self) -> dict[str, float | None]:
-        """How many CPUs each role has; None: not limited, as far as is known.
+    def to_json(self) -> dict[str, object]:
+        pages = {"pages": self.pages.to_json()} if self.pages else {}
+        return {"placement": self.placement, **self.sides().to_json(), **pages, "note": self.note}
+
+    def role_cpus(self, over_http: bool = False) -> dict[str, float | None]:
+        """How many CPUs each role of a variant has; None: not limited, as far as is known.
 
         Clients that are not pinned have the CPUs of this process, which starts them, or the quota
         of its control group if that is lower (it may be a fraction).
         """
-        here = len(self.clients or os.sched_getaffinity(0))
+        clients, server = self.sides(over_http)
+        here = len(clients or os.sched_getaffinity(0))
         return {
             "clients": min(here, cgroups.quota(os.getpid()) or here),
-            "server": len(self.server) if self.server else None,
+            "server": len(server) if server else None,
         }
 
 
-def place(wish: str, available: Iterable[int], refusal: str, topology: Path = _CPUS) -> CpuPlacement:
+def place(
+    wish: str, available: Iterable[int], refusal: str, topology: Path = _CPUS, pages: bool = False
+) -> CpuPlacement:
     """The CPUs for a requested placement.
 
-    `refusal`: why the server may not be pinned, "" if it may.
+    `refusal`: why the server may not be pinned, "" if it may. `pages`: do some clients request pages?
     """
     cpus = sorted(available)
     if wish == "scheduler":
@@ -68,8 +83,12 @@ def place(wish: str, available: Iterable[int], refusal: str, topology: Path = _C
     if len(cpus) < 2:
         return CpuPlacement("scheduler", note="apart needs two CPUs, this machine has one")
     half = len(cpus) // 2
-    by_core = sorted(cpus, key=lambda cpu: (_core(cpu, topology), cpu))
-    return CpuPlacement("apart", frozenset(by_core[:half]), frozenset(by_core[half:]))
+    cores = {cpu: _core(cpu, topology) for cpu in cpus}
+    by_core = sorted(cpus, key=lambda cpu: (cores[cpu], cpu))
+    halves = Sides(frozenset(by_core[:half]), frozenset(by_core[half:]))
+    generator = min(half, list(cores.values()).count(cores[by_core[0]]))
+    of_pages = Sides(frozenset(by_core[:generator]), frozenset(by_core[generator:]))
+    return CpuPlacement("apart", *halves, of_pages if pages and of_pages != halves else None)
 
 
 def _core(cpu: int, topology: Path) -> int:
@@ -83,15 +102,7 @@ def _core(cpu: int, topology: Path) -> int:
 
 def pin(pid: int, cpus: frozenset[int] | None) -> bool:
     """Pin all threads of a process; False if the system forbids it or the process is gone."""
-    if not cpus:
-        return True
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with suppress(ProcessLookupError):  # a thread that has ended
-                os.sched_setaffinity(int(task), cpus)
-    except OSError:
-        return False
-    return True
+    return not cpus or release.give(pid, cpus)
 
 
 def may_pin(pid: int) -> bool:
@@ -103,87 +114,78 @@ def may_pin(pid: int) -> bool:
     return True
 
 
-class _Pinned(NamedTuple):
-    """The CPUs of a process before it was pinned, and those that it was pinned to."""
-
-    before: frozenset[int]
-    given: frozenset[int]
-
-
 class TemporaryPinning:
     """Pins processes that pgperf did not start (a pooler, its backends, web servers, the postmaster),
     and restores their CPUs afterwards.
+
+    If this process ends without doing so, because it was killed, another one restores them at once.
     """
 
     def __init__(self) -> None:
-        self._pinned: dict[int, _Pinned] = {}
-        self._guards: list[_Guard] = []
+        self._pinned: dict[int, Pinned] = {}
+        self._guard: _Guard | None = None
 
     def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
-        """Pin a process and remember its CPUs; does nothing if it is gone or may not be pinned."""
-        if cpus and (before := _restorable(pid, cpus)):
-            self._pinned.setdefault(pid, _Pinned(before, cpus))
-            pin(pid, cpus)
+        """Pin a process and remember its CPUs; does nothing if it is gone or may not be pinned.
 
-    def pin_with_children(self, pid: int, cpus: frozenset[int] | None) -> None:
-        """Pin a process, whose later children inherit its CPUs. Its present children keep theirs.
-
-        If this process is killed, another one restores them at once.
+        Its later children inherit the CPUs. Its present children keep theirs.
         """
-        if cpus and (before := _restorable(pid, cpus)):
-            self._guards.append(_Guard(pid, before, cpus))
+        if cpus and (pinned := self._to_pin(pid, cpus)):
+            if pinned != self._pinned.get(pid):
+                self._tell(pinned)
             pin(pid, cpus)
 
     def restore(self) -> None:
         """Processes that were started meanwhile get the CPUs of those that have started them."""
-        for pid, cpus in self._pinned.items():
-            pin(pid, cpus.before)
-            for heir in _heirs(pid, cpus.given):
-                if heir not in self._pinned:
-                    pin(heir, cpus.before)
+        release.release(self._pinned.values())
         self._pinned.clear()
-        while self._guards:
-            self._guards.pop().restore()
+        if self._guard:
+            self._guard.dismiss()
+            self._guard = None
+
+    def _to_pin(self, pid: int, cpus: frozenset[int]) -> Pinned | None:
+        """None for a process that is gone or may not be pinned. One that was pinned before keeps the
+        CPUs that it had at first.
+        """
+        started, known = release.started(pid), self._pinned.get(pid)
+        if started is None or not may_pin(pid):
+            return None
+        if known and known.started == started:
+            return known._replace(given=cpus)
+        before = _restorable(pid, cpus)
+        return Pinned(pid, started, before, cpus) if before else None
+
+    def _tell(self, pinned: Pinned) -> None:
+        """Note it here and with the guard, before the process is pinned."""
+        self._pinned[pinned.pid] = pinned
+        self._guard = self._guard or _Guard()
+        self._guard.tell(pinned.line())
 
 
 class _Guard:
-    """A process that releases another one and its children if this process ends without doing so."""
+    """A process that releases all that it was told of if this process ends without doing so."""
 
-    def __init__(self, pid: int, cpus: frozenset[int], inherited: frozenset[int]) -> None:
-        self._wanted = {"pid": pid, "cpus": sorted(cpus), "inherited": sorted(inherited)}
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", release.__file__], stdin=subprocess.PIPE, start_new_session=True
         )
-        self._tell(json.dumps(self._wanted).encode() + b"\n")
 
-    def restore(self) -> None:
-        release.release(**self._wanted)  # type: ignore[arg-type]
-        self._tell(release.DONE)
-        self._process.communicate()
-
-    def _tell(self, line: bytes) -> None:
+    def tell(self, line: bytes) -> None:
         assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
 
-
-def _heirs(pid: int, cpus: frozenset[int]) -> Iterator[int]:
-    """The descendants of a process that have just these CPUs."""
-    for child in schedstat.children(pid):
-        if release.cpus_of(child) == cpus:
-            yield child
-            yield from _heirs(child, cpus)
+    def dismiss(self) -> None:
+        self.tell(release.DONE)
+        self._process.communicate()
 
 
 def _restorable(pid: int, cpus: frozenset[int]) -> frozenset[int] | None:
-    """The CPUs to restore to a process that is about to be pinned; None if it is gone or may not be
-    pinned.
+    """The CPUs to restore to a process that is about to be pinned; None if it is gone.
 
-    An earlier run that was killed may have left it pinned to the same CPUs.
+    An earlier run whose guard was killed with it may have left it pinned to the same CPUs.
     """
-    if not may_pin(pid):
-        return None
     try:
         before = frozenset(os.sched_getaffinity(pid))
     except OSError:

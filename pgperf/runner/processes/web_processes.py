@@ -68,7 +68,9 @@ def find(port: int, working: Callable[[], AbstractContextManager[object]] = null
         return WebProcesses(proxy=[], web=listening, workers=_workers(listening, sockets, held))
     with working():
         ports = connections(listening).peer_ports
-    behind = _behind(listening, ports, sockets, held)
+        by_socket = _by_unix_socket(listening)
+    found = [*(pid for port in sorted(ports) for pid in _listening(port, sockets, held)), *by_socket]
+    behind = [pid for pid in dict.fromkeys(found) if pid not in listening]
     return WebProcesses(proxy=listening, web=behind or None, workers=_workers(behind, sockets, held))
 
 
@@ -133,15 +135,16 @@ def _listening(port: int, sockets: Sequence[TcpSocket], held: Sockets) -> list[i
     return _server(_holders(inodes, held), inodes, held)
 
 
-def _behind(
-    proxy: Sequence[int], ports: Iterable[int], sockets: Sequence[TcpSocket], held: Sockets
-) -> list[int]:
-    """The servers that listen on these ports, or are connected to the proxy by a Unix socket."""
-    found = [pid for port in sorted(ports) for pid in _listening(port, sockets, held)]
-    own = {inode for pid in proxy for inode in held.get(pid, ())}
-    for pid in _holders({peer for inode, peer in unix_sockets.unix_peers() if inode in own}, held):
-        found += _server([pid], held[pid], held)
-    return [pid for pid in dict.fromkeys(found) if pid not in proxy]
+def _by_unix_socket(proxy: Sequence[int]) -> list[int]:
+    """The servers that are connected to the proxy by a Unix socket, perhaps for one request only."""
+    found: dict[int, None] = {}
+    for _ in range(_LOOKS):
+        own = {inode for pid in proxy for inode in unix_sockets.held(pid)}
+        peers = {peer for inode, peer in unix_sockets.unix_peers() if inode in own} - own
+        held = _held() if peers else {}
+        for pid in _holders(peers, held):
+            found |= dict.fromkeys(_server([pid], held[pid], held))
+    return list(found)
 
 
 def _holders(inodes: set[int], held: Sockets) -> list[int]:

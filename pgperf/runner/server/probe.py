@@ -11,6 +11,7 @@ from pgperf.runner import preflight
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import placement, schedstat
+from pgperf.runner.cpu.pooler_cpus import PoolerCpus
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import OWN_SESSION, SESSIONS, Sessions, hidden_from, is_backend
@@ -41,6 +42,7 @@ class ServerProbe:
         own = {route.name for route in pooled if pooler_process.is_own(route.host)}
         self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
         self._pinning = placement.TemporaryPinning()
+        self._pooler_cpus = PoolerCpus()
         self._postmaster: int | None = None  # None: not on this machine, or not looked up yet
         self._since_ticks = 0  # no backend of a client began before that
         self.application = f"pgperf-{run_id}"
@@ -153,8 +155,10 @@ class ServerProbe:
         """Pin the postmaster for the run, if variants of the plan reconnect: the processes that it
         starts inherit its CPUs.
         """
-        if self._postmaster and any(variant.backends_pass for variant in plan.variants):
-            self._pinning.pin_with_children(self._postmaster, cpu_placement.server)
+        passing = [variant for variant in plan.variants if variant.backends_pass]
+        if self._postmaster and passing:
+            cpus = cpu_placement.sides(all(layers.over_http(variant.layer) for variant in passing)).server
+            self._pinning.pin(self._postmaster, cpus)
 
     def departed(self, group: ClientGroup) -> str:
         """Wait until the backends of a group have left, where they pass; why not, else "".
@@ -179,6 +183,7 @@ class ServerProbe:
             sessions = Sessions.of(rows)
             auxiliaries = sessions.auxiliaries()
             missing_grant = self._missing_grant()
+            of_clients: list[int] = []
             for group in groups:
                 route = group.variant.route
                 backends = self._backends(sessions, group, groups)
@@ -186,27 +191,49 @@ class ServerProbe:
                 group.auxiliary_pids = auxiliaries
                 group.pooled, group.pooler_pid = route in self._poolers, self._poolers.get(route)
                 group.missing_grant = missing_grant if group.pooled else ""
-                for backend in backends:
-                    self._pinning.pin(backend, cpu_placement.server)
-            self._find_web(groups, cpu_placement)
-            for pooler in filter(None, self._poolers.values()):
-                self._pinning.pin(pooler, cpu_placement.clients)
+                of_clients += backends
+            self._find_web(groups)
+            self._pin(groups, of_clients, cpu_placement)
             if self._agent and not sessions.here:
                 self._watch(self._agent, rows, groups)
 
         return find
 
-    def _find_web(self, groups: list[ClientGroup], cpu_placement: placement.CpuPlacement) -> None:
+    def _find_web(self, groups: list[ClientGroup]) -> None:
         for name, web_route in self._web_routes.items():
             if over_it := [group for group in groups if group.variant.route == name]:
                 web_servers.find(over_it, web_route, lambda: Sessions.of(self.rows(SESSIONS)))
-                self._pin_web(over_it[0], cpu_placement)
+
+    def _pin(
+        self, groups: list[ClientGroup], backends: list[int], cpu_placement: placement.CpuPlacement
+    ) -> None:
+        """Pin what serves the groups. `backends`: those that serve clients directly or by a pooler."""
+        for group in groups:
+            self._note_pooler(group)
+        for pid in backends:
+            self._pinning.pin(pid, cpu_placement.server)
+        for group in groups:
+            group.pooler_beside_server = self._pooler_cpus.is_beside_server(group.pooler_pid)
+            if layers.over_http(group.variant.layer):
+                self._pin_web(group, cpu_placement)
+        for pooler in self._pooler_cpus.known:
+            self._pinning.pin(pooler, self._pooler_cpus.of(pooler, cpu_placement))
 
     def _pin_web(self, group: ClientGroup, cpu_placement: placement.CpuPlacement) -> None:
-        """The clients have their CPUs for themselves; all others share the server's."""
-        pooler = [group.pooler_pid] if group.pooler_pid else []
-        for pid in (*(group.web.proxy or ()), *(group.web.web or ()), *pooler, *group.server_pids):
-            self._pinning.pin(pid, cpu_placement.server)
+        shared = self._pooler_cpus.is_shared(group.pooler_pid)
+        for pid in (*(group.web.proxy or ()), *(group.web.web or ())):
+            self._pinning.pin(pid, cpu_placement.sides(over_http=True).server)
+        for pid in group.server_pids:
+            self._pinning.pin(pid, cpu_placement.sides(over_http=not shared).server)
+
+    def _note_pooler(self, group: ClientGroup) -> None:
+        layer = group.variant.layer
+        if group.pooler_pid and (layers.connects(layer) or layers.over_http(layer)):
+            self._pooler_cpus.reached(group.pooler_pid, group.variant.route, layers.over_http(layer))
+
+    def pooler_placement(self, cpu_placement: placement.CpuPlacement) -> dict[str, str]:
+        """Route -> the CPUs of its pooler and why, as far as poolers were seen."""
+        return self._pooler_cpus.to_json(cpu_placement)
 
     def _missing_grant(self) -> str:
         """The GRANT that would show the sessions behind poolers; "" if the login sees them."""

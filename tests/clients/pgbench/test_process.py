@@ -48,6 +48,15 @@ def test_it_gets_the_password_in_a_private_file(tmp_path: Path) -> None:
         assert "secret9" not in Path(f"{seen}.{other}").read_text()
 
 
+def test_over_a_relay_the_certificate_is_to_name_the_server(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    over = SPEC._replace(host="127.0.0.1", certificate_name="db.example", sslmode="verify-full")
+    run(playing(tmp_path, f'echo "$PGDATABASE" > {seen}; {summary(tmp_path)}'), over)
+    assert "host='db.example' hostaddr='127.0.0.1' " in seen.read_text()
+    run(playing(tmp_path, f'echo "$PGDATABASE" > {seen}; {summary(tmp_path)}'))
+    assert "hostaddr" not in seen.read_text()
+
+
 def test_its_environment_has_the_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", "elsewhere")
     monkeypatch.setenv("PGSERVICE", "other")

@@ -8,9 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+import psycopg
 import pytest
 
-from pgperf.runner.cpu import cgroups, placement, release
+from pgperf.core.records import Route
+from pgperf.runner.cpu import cgroups, placement, release, schedstat
+from pgperf.runner.cpu.release import Pinned
+from pgperf.runner.processes import pooler_process
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +41,14 @@ def test_placements(
     assert got.note == ""
 
 
+def topology(siblings: list[str], folder: Path) -> None:
+    """The siblings of each CPU, as /sys has them."""
+    for cpu, text in enumerate(siblings):
+        own = folder / f"cpu{cpu}" / "topology"
+        own.mkdir(parents=True)
+        (own / "thread_siblings_list").write_text(f"{text}\n")
+
+
 @pytest.mark.parametrize(
     ("siblings", "clients"),
     [
@@ -45,13 +58,46 @@ def test_placements(
     ],
 )
 def test_the_two_cpus_of_a_core_have_one_role(siblings: list[str], clients: set[int], tmp_path: Path) -> None:
-    for cpu, text in enumerate(siblings):
-        folder = tmp_path / f"cpu{cpu}" / "topology"
-        folder.mkdir(parents=True)
-        (folder / "thread_siblings_list").write_text(f"{text}\n")
+    topology(siblings, tmp_path)
     got = placement.place("apart", range(8), "", tmp_path)
     assert got.clients == clients
     assert got.server == set(range(8)) - clients
+
+
+@pytest.mark.parametrize(
+    ("siblings", "generator"),
+    [
+        ([str(cpu) for cpu in range(8)], {0}),
+        ([""] * 8, {0}),
+        (["0,4", "1,5", "2,6", "3,7"] * 2, {0, 4}),
+        (["0-1", "0-1", "2-3", "2-3", "4-5", "4-5", "6-7", "6-7"], {0, 1}),
+        (["0-7"] * 8, {0, 1, 2, 3}),
+        (["0", "1", "2", "3"], {0}),
+        (["0-1", "0-1", "2"], {0}),
+        (["0-1", "0-1"], {0}),
+        (["0", "1"], {0}),
+    ],
+)
+def test_who_requests_pages_has_one_core_and_what_serves_them_all_others(
+    siblings: list[str], generator: set[int], tmp_path: Path
+) -> None:
+    topology(siblings, tmp_path)
+    cpus = set(range(len(siblings)))
+    got = placement.place("apart", cpus, "", tmp_path, pages=True)
+    assert got.sides(over_http=True) == (generator, cpus - generator)
+    assert got.sides() == placement.place("apart", cpus, "", tmp_path).sides()
+    assert got.server
+    assert got.server <= cpus - generator, "what both kinds of clients share runs where neither does"
+    roles = {"clients": len(generator), "server": len(cpus - generator)}
+    assert got.role_cpus(over_http=True) == roles
+    assert ("pages" in got.to_json()) is (got.sides(over_http=True) != got.sides())
+
+
+@pytest.mark.parametrize("wish", ["together", "scheduler"])
+def test_other_placements_are_the_same_for_all_clients(wish: str, tmp_path: Path) -> None:
+    got = placement.place(wish, range(8), "", tmp_path, pages=True)
+    assert got.sides(over_http=True) == got.sides()
+    assert "pages" not in got.to_json()
 
 
 def test_cpus_by_role() -> None:
@@ -174,7 +220,7 @@ def test_later_children_inherit_the_cpus_and_lose_them_again() -> None:
     one = frozenset(sorted(before)[:1])
     with parent() as (process, fork):
         pinning = placement.TemporaryPinning()
-        pinning.pin_with_children(process.pid, one)
+        pinning.pin(process.pid, one)
         child = fork()
         assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == one
         pinning.restore()
@@ -197,11 +243,48 @@ def test_a_process_that_a_pinned_one_starts_is_released_with_it() -> None:
 RUN = """
 import os, sys
 from pgperf.runner.cpu.placement import TemporaryPinning
+cpu, *pids = map(int, sys.argv[1:])
 pinning = TemporaryPinning()
-pinning.pin_with_children(int(sys.argv[1]), frozenset({int(sys.argv[2])}))
+for pid in pids:
+    pinning.pin(pid, frozenset({cpu}))
 print(flush=True)
 sys.stdin.read()
 """
+
+
+@contextmanager
+def killed_after_pinning(cpu: int, *pids: int, end: signal.Signals = signal.SIGKILL) -> Iterator[None]:
+    """A run that pins these processes and is killed at the end of the context; then all is released.
+
+    The guard ends when it has released all; its end closes the pipe that it inherited.
+    """
+    reading, writing = os.pipe()
+    argv = [sys.executable, "-c", RUN, str(cpu), *map(str, pids)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writing) as run:
+        os.close(writing)
+        assert run.stdout
+        run.stdout.readline()
+        yield
+        run.send_signal(end)
+        with open(reading) as until_both_have_ended:
+            assert until_both_have_ended.read() == ""
+
+
+THREADED = """
+import os, sys, threading
+threading.Thread(target=sys.stdin.read).start()
+print(*os.listdir("/proc/self/task"), flush=True)
+"""
+
+
+@contextmanager
+def threaded() -> Iterator[tuple[int, list[int]]]:
+    """A process with two threads, as web servers have; its pid, and its threads' numbers."""
+    argv = [sys.executable, "-c", THREADED]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        yield process.pid, [int(task) for task in process.stdout.readline().split()]
+        process.communicate()
 
 
 NAMED = """
@@ -221,29 +304,87 @@ def test_a_process_with_a_name_that_is_no_text_keeps_none_from_its_cpus() -> Non
         assert child.stdout
         child.stdout.readline()
         placement.pin(child.pid, one)
-        release.release(os.getpid(), before, one)
+        here = os.getpid()
+        release.release([Pinned(here, release.started(here), frozenset(before), one)])
         assert os.sched_getaffinity(child.pid) == before
         child.communicate()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_run_leaves_nothing_pinned(end: signal.Signals) -> None:
-    """The guard ends when it has released all; its end closes the pipe that it inherited."""
     before = os.sched_getaffinity(0)
     cpu = min(before)
-    reading, writing = os.pipe()
+    with parent() as (process, fork), threaded() as (other, threads):
+        with killed_after_pinning(cpu, process.pid, other, end=end):
+            found = [process.pid, fork(), *threads]
+            assert len(threads) == 2
+            assert [os.sched_getaffinity(pid) for pid in found] == [{cpu}] * len(found)
+        assert [os.sched_getaffinity(pid) for pid in found] == [before] * len(found)
+
+
+def test_a_killed_run_leaves_neither_a_pooler_nor_its_backends_pinned(routes: dict[str, Route]) -> None:
+    over = routes["pgbouncer"]
+    pooler = pooler_process.process(over.port)
+    login = {name: getattr(over, name) for name in ("host", "port", "dbname", "user", "password")}
+    with psycopg.connect(**login) as client:
+        (backend,) = client.execute("SELECT pg_backend_pid()").fetchone() or ()
+        found = [pooler, backend, schedstat.parent(backend)]
+        if not all(pid and placement.may_pin(pid) for pid in found):
+            pytest.skip("the stack runs as another user")
+        before = [os.sched_getaffinity(pid) for pid in found]
+        cpu = min(before[0])
+        with killed_after_pinning(cpu, *found):
+            assert [os.sched_getaffinity(pid) for pid in found] == [{cpu}] * 3
+        assert [os.sched_getaffinity(pid) for pid in found] == before
+
+
+def test_a_process_that_was_moved_gets_the_cpus_that_it_had_at_first() -> None:
+    """A pooler that web servers were seen to reach later."""
+    before = os.sched_getaffinity(0)
+    first, last = (frozenset({cpu}) for cpu in (min(before), max(before)))
     with parent() as (process, fork):
-        argv = [sys.executable, "-c", RUN, str(process.pid), str(cpu)]
-        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writing) as run:
-            os.close(writing)
-            assert run.stdout
-            run.stdout.readline()
-            child = fork()
-            assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == {cpu}
-            run.send_signal(end)
-            with open(reading) as until_both_have_ended:
-                assert until_both_have_ended.read() == ""
+        pinning = placement.TemporaryPinning()
+        pinning.pin(process.pid, first)
+        pinning.pin(process.pid, last)
+        child = fork()
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == last
+        pinning.restore()
         assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
+
+
+def test_a_later_process_of_the_same_number_is_left_alone() -> None:
+    """Backends end while a run goes on, and the system gives their numbers away again."""
+    before = os.sched_getaffinity(0)
+    one = frozenset({min(before)})
+    with parent() as (process, _fork):
+        placement.pin(process.pid, one)
+        ended = Pinned(process.pid, (release.started(process.pid) or 0) - 1, frozenset(before), one)
+        release.release([ended])
+        assert os.sched_getaffinity(process.pid) == one
+
+
+def test_a_line_that_was_cut_off_keeps_the_others_from_nothing() -> None:
+    """The run was killed while it told of a process, which it had not pinned yet."""
+    before = os.sched_getaffinity(0)
+    one = frozenset({min(before)})
+    with parent() as (process, _fork):
+        placement.pin(process.pid, one)
+        line = Pinned(process.pid, release.started(process.pid), frozenset(before), one).line()
+        done = subprocess.run([sys.executable, "-I", release.__file__], input=line + line[:20], check=True)
+        assert done.returncode == 0
+        assert os.sched_getaffinity(process.pid) == before
+
+
+def test_one_guard_is_there_for_all_and_ends_with_them() -> None:
+    with parent() as (process, fork):
+        pinning = placement.TemporaryPinning()
+        one = frozenset({min(os.sched_getaffinity(0))})
+        for pid in (process.pid, fork(), process.pid):
+            pinning.pin(pid, one)
+        guards = [child.pid for child in psutil.Process().children() if release.__file__ in child.cmdline()]
+        assert len(guards) == 1
+        pinning.restore()
+        assert not psutil.pid_exists(guards[0])
 
 
 def test_pinning_a_process_that_is_gone_returns_false() -> None:

@@ -1,5 +1,5 @@
 """The processes of web servers, found by their sockets: real processes that share them as gunicorn,
-Apache and nginx do.
+Apache and nginx do, and real gunicorn and nginx.
 """
 
 import os
@@ -8,10 +8,19 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
+from pgperf.core.records import Page, Route, WorkloadDefinition
 from pgperf.runner.processes import web_processes
+from tests.example.web_programs import HAS_NGINX
+from tests.runner.builders import definition
+from tests.runner.cpu.test_accounting import measured
+from tests.runner.processes import real_web_servers
+
+needs_nginx = pytest.mark.skipif(not HAS_NGINX, reason="nginx is not installed: make nginx")
 
 #: Opens a socket and prints its port. Children inherit it; `daemon` closes it, as mod_wsgi's do.
 _SERVER = """
@@ -108,3 +117,79 @@ def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> No
     port, _pids = start()
     assert web_processes.find(1).web is None
     assert web_processes.connections([os.getpid()]).peer_ports.isdisjoint({port})
+
+
+def tree(process: psutil.Process) -> list[int]:
+    return sorted([process.pid, *(child.pid for child in process.children(recursive=True))])
+
+
+@pytest.fixture
+def held() -> Iterator[real_web_servers.Holder]:
+    with real_web_servers.holder() as found:
+        yield found
+
+
+def test_gunicorn_is_the_web_server_of_its_socket(tmp_path: Path, held: real_web_servers.Holder) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    with real_web_servers.gunicorn(tmp_path, held, listener) as server, held.holding(port):
+        found = web_processes.find(port)
+        assert found.proxy == []
+        assert sorted(found.web or []) == tree(server)
+        assert sorted(found.workers) == sorted(child.pid for child in server.children())
+        made = web_processes.connections(found.web or [])
+        assert made.peer_ports == {held.listener.getsockname()[1]}
+
+
+def listening(kind: str, directory: Path) -> tuple[socket.socket, str]:
+    """A socket of that kind, and how nginx names it."""
+    if kind == "tcp":
+        found = socket.create_server(("127.0.0.1", 0))
+        return found, f"127.0.0.1:{found.getsockname()[1]}"
+    path = str(directory / "socket")
+    return socket.create_server(path, family=socket.AF_UNIX), f"unix:{path}"
+
+
+@needs_nginx
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_nginx_is_the_proxy_of_its_socket_and_gunicorn_the_web_server_behind(
+    kind: str, tmp_path: Path, held: real_web_servers.Holder
+) -> None:
+    """nginx opens a connection for each request, so gunicorn is found while some are served."""
+    behind, upstream = listening(kind, tmp_path)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    with (
+        real_web_servers.gunicorn(tmp_path, held, behind) as server,
+        real_web_servers.proxy(tmp_path, upstream, listener) as proxy,
+    ):
+        assert psutil.Process(proxy.pid).name() == "nginx"
+        found = web_processes.find(port, lambda: held.holding(port))
+        assert sorted(found.proxy or []) == tree(proxy)
+        assert sorted(found.web or []) == tree(server)
+        assert sorted(found.workers) == sorted(child.pid for child in server.children())
+
+
+@needs_nginx
+def test_their_cpu_time_is_that_of_proxy_and_web_servers(
+    tmp_path: Path, held: real_web_servers.Holder
+) -> None:
+    pytest.importorskip("pycurl")
+    behind, upstream = listening("tcp", tmp_path)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    route = Route("web", "127.0.0.1", port, "", "", "", url=f"http://127.0.0.1:{port}")
+    page = WorkloadDefinition("page", "", page=Page("/"))
+    what = definition(
+        workloads=(page,), layers=("http",), routes=("web",), web_routes={"web": ""}, clients=(2,), rounds=2,
+        slice_ms=200,
+    )  # fmt: skip
+    with (
+        real_web_servers.gunicorn(tmp_path, held, behind),
+        real_web_servers.proxy(tmp_path, upstream, listener),
+    ):
+        for block in measured(what, {"web": route}):
+            assert block.cpu_account["web_workers"] == real_web_servers.SERVING
+            for piece in block.slices:
+                assert piece.web_ns > 0
+                assert piece.proxy_ns > 0

@@ -9,13 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgperf.core.records import Route
+from pgperf.core.records import Page, Route, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.cpu.placement import CpuPlacement, TemporaryPinning
+from pgperf.runner.cpu.placement import CpuPlacement, Sides, TemporaryPinning
 from pgperf.runner.plan import make_plan
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import OWN_SESSION, SESSIONS
+from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.remote.server import AgentSamples, WatchRequest
 from pgperf.runner.server import departure, probe
 from pgperf.runner.server.control_connection import ControlConnection
@@ -180,6 +181,68 @@ def test_the_sessions_of_other_logins_do_not_keep_those_of_clients(
         for left in (admin, stranger):
             left.execute("SELECT 1")
     assert monitor.query("SELECT 1") == [["1"]]
+
+
+class Pins:
+    """The CPUs that each process was pinned to."""
+
+    def __init__(self) -> None:
+        self.given: dict[int, set[frozenset[int] | None]] = {}
+
+    def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
+        self.given.setdefault(pid, set()).add(cpus)
+
+
+CLIENTS, SERVER, BEHIND = frozenset({0, 1}), frozenset({2, 3}), frozenset({1, 2, 3})
+FOUR = CpuPlacement("apart", CLIENTS, SERVER, Sides(frozenset({0}), BEHIND))
+
+
+def behind(route: str, pooler: int | None, backends: list[int]) -> ClientGroup:
+    """A group that requests pages of web server 21 behind proxy 20."""
+    group = ClientGroup(variant(layer="http", route=route), NAME)
+    group.web = WebProcesses(proxy=[20], web=[21])
+    group.pooler_pid, group.server_pids = pooler, backends
+    return group
+
+
+def through(pooler: int) -> ClientGroup:
+    group = ClientGroup(variant(layer="psycopg", route="pgbouncer"), NAME)
+    group.pooler_pid = pooler
+    return group
+
+
+@pytest.mark.parametrize(
+    ("groups", "backends", "expected"),
+    [
+        ([behind("web", 30, [40])], [], {20: BEHIND, 21: BEHIND, 30: BEHIND, 40: BEHIND}),
+        ([behind("web", None, [40]), through(30)], [41], {20: BEHIND, 21: BEHIND, 30: CLIENTS, 40: BEHIND, 41: SERVER}),
+        ([through(30), behind("web", 30, [40])], [40], {20: BEHIND, 21: BEHIND, 30: SERVER, 40: SERVER}),
+    ],
+    ids=["web servers alone", "each its own", "one pooler for both"],
+)  # fmt: skip
+def test_each_process_is_pinned_to_one_place(
+    groups: list[ClientGroup], backends: list[int], expected: dict[int, frozenset[int]]
+) -> None:
+    over = ServerProbe([], None, "lent", True)
+    over._pinning = pins = Pins()  # type: ignore[assignment]
+    over._pin(groups, backends, FOUR)
+    assert pins.given == {pid: {cpus} for pid, cpus in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("layers", "cpus"), [(("http",), BEHIND), (("psycopg",), SERVER), (("psycopg", "http"), SERVER)]
+)
+def test_new_backends_have_the_cpus_that_serve_all_who_reconnect(
+    layers: tuple[str, ...], cpus: frozenset[int]
+) -> None:
+    what = definition(
+        workloads=(WorkloadDefinition("page", "SELECT 1", page=Page("/")),), layers=layers, routes=("tcp", "web"),
+        web_routes={"web": ""}, connection_modes=("per_operation",), nominal_us={},
+    )  # fmt: skip
+    over = ServerProbe([], None, "lent", True)
+    over._pinning, over._postmaster = (pins := Pins()), 7  # type: ignore[assignment]
+    over.bind(make_plan(what), FOUR)
+    assert pins.given == {7: {cpus}}
 
 
 class Left:

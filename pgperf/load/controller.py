@@ -52,7 +52,7 @@ _GOOD_ERROR_NS, _IMPROVE_S, _SETTLE_S = 500_000, 2.0, 10.0
 _RESERVE = 2
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
 _RETRY_SHARE = 2 / 3
-#: The slices whose skew is remembered.
+#: The slices of several hosts whose skew is remembered.
 _SKEWS = 10_000
 
 
@@ -200,10 +200,11 @@ class LoadHostController:
         self._skews.extend(skew_ns)
 
     def facts(self) -> dict[str, Any]:
+        skew_ns = percentile(self._skews, 0.99)
         return {
             "hosts": {host.name: host.described() for host in self._hosts},
             "clocks": {host.name: host.clock_facts() for host in self._hosts},
-            "start_skew_us": percentile(self._skews, 0.99) / 1e3,
+            "start_skew_us": None if skew_ns is None else skew_ns / 1e3,
             "repeated": self._repeated,
             **({"lost": self._lost} if self._lost else {}),
         }

@@ -112,7 +112,7 @@ class LoadHosts(Protocol):
         """Whether all of them are alive; asks every few seconds."""
 
     def note_skew(self, skew_ns: Sequence[int]) -> None:
-        """By how much the starts of the hosts differed in the slices of a batch."""
+        """By how much the starts of the hosts differed, in the slices of a batch that had several."""
 
     def leave(self) -> None:
         """Let all hosts go, whatever they do."""
@@ -342,9 +342,8 @@ def _ordered(
     still_there = departed(last.group)
     accounts = accounts or [Account(closed(last.group, accounting), time.monotonic_ns())]
     by_turn = [_of_slice(results, at) for at in range(len(timed))]
-    cohort.hosts.note_skew(
-        [skew_ns(turn.request, slices) for turn, slices in zip(timed, by_turn, strict=True)]
-    )
+    skews = [skew_ns(turn.request, slices) for turn, slices in zip(timed, by_turn, strict=True)]
+    cohort.hosts.note_skew([ns for ns in skews if ns is not None])
     rows = zip(timed, accounts, by_turn, strict=True)
     return [_measured(cohort.hosts, *row, round_, still_there) for row in rows]
 
@@ -428,15 +427,16 @@ def _measured(
     )
 
 
-def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int:
-    """By how much the first operations of the hosts began at different times, at most.
+def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int | None:
+    """By how much the first operations of the hosts began at different times, at most. None with
+    fewer than two hosts that had an operation.
 
     A closed loop reports the end of its first operation. An open loop reports its intended start,
     which is the same on all hosts: what differs is the lag of the first operation.
     """
     first = _first_lag_ns if request.rate else _first_ns
     firsts = [found for each in slices if (found := first(each.recorded)) is not None]
-    return max(firsts, default=0) - min(firsts, default=0)
+    return max(firsts) - min(firsts) if len(firsts) > 1 else None
 
 
 def _first_ns(recorded: Recorded) -> int:
@@ -473,6 +473,6 @@ def placement_refusal(hosts: LoadHosts | None, plan: Plan) -> str:
     return "all clients are on other machines"
 
 
-def percentile(values: Sequence[int], share: float) -> float:
-    """For facts about a run; 0 without values."""
-    return float(np.quantile(np.array(values), share)) if values else 0.0
+def percentile(values: Sequence[int], share: float) -> float | None:
+    """For facts about a run; None without values."""
+    return float(np.quantile(np.array(values), share)) if values else None

@@ -235,6 +235,23 @@ class TestTogether:
         found = [HostSlice(recorded([1], [1], first_ns=at), {}) for at in (100, 130, 110)]
         assert load_hosts.skew_ns(request, found) == 30
 
+    @pytest.mark.parametrize(
+        ("rate", "slices"),
+        [
+            pytest.param(0.0, [recorded([1], first_ns=100)], id="one host"),
+            pytest.param(10.0, [open_loop([70]), open_loop([])], id="one host had something to do"),
+            pytest.param(10.0, [open_loop([]), open_loop([])], id="no host had"),
+        ],
+    )
+    def test_fewer_than_two_starts_have_no_skew(self, rate: float, slices: list[Recorded]) -> None:
+        """A 0 would make the percentile of the others look better than it is."""
+        request = protocol.Slice(seq=1, start_ns=100, rate=rate, schedule="constant")
+        assert load_hosts.skew_ns(request, [HostSlice(each, {}) for each in slices]) is None
+
+    def test_a_percentile_without_values_is_not_known(self) -> None:
+        assert load_hosts.percentile([], 0.99) is None
+        assert load_hosts.percentile([1, 2, 3], 0.5) == 2
+
     def test_hosts_of_an_open_loop_differ_in_the_lag_of_their_first_operation(self) -> None:
         """Each reports the intended start, which says nothing; one had nothing to do."""
         request = protocol.Slice(seq=1, start_ns=100, rate=10.0, schedule="constant")

@@ -93,6 +93,11 @@ class LoadHosts(Protocol):
     def start(self, cohort: int, block: int, cold: bool) -> list[HostStart]:
         """Start the clients of a cohort and warm them up."""
 
+    def settle(self, window_ns: int) -> None:
+        """Know the clocks well enough for windows of that length (0: there is none), which may take
+        seconds. Raises LoadHostFailed for a host whose clock cannot be known so well.
+        """
+
     def order(self, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
         """Have these slices run, each by the place of its variant, at its start by our clock."""
 
@@ -139,6 +144,9 @@ class HostedGroup(ClientGroup):
 
     def arming_ns(self, request: protocol.Slice) -> int:
         return self.hosted.lead_ns + super().arming_ns(request)
+
+    def settle(self, request: protocol.Slice) -> None:
+        self.hosted.hosts.settle(request.window_ns)
 
     def begin(self, request: protocol.Slice) -> None:
         self.hosted.hosts.order([(self.at, request)])
@@ -333,10 +341,12 @@ def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:
 def _ordered(
     cohort: HostedCohort, turns: Sequence[Turn], round_: int, host: Host | None, departed: AwaitDeparture
 ) -> list[Measured]:
+    windows = (turn.request.window_ns for turn in turns)
+    cohort.hosts.settle(min(filter(None, windows), default=0))
     timed = scheduled(turns, time.monotonic_ns() + cohort.lead_ns)
     cohort.hosts.order([(_hosted(turn).at, turn.request) for turn in timed])
     last = timed[-1]
-    accounts = [_accounted(turn, host) for turn in timed] if _joins(last) else []
+    accounts = _accounts(timed, host) if _joins(last) else []
     accounting = None if accounts else _opened(last, host)
     results = cohort.hosts.results(_closes_ns(last))
     still_there = departed(last.group)
@@ -380,17 +390,34 @@ class Account(NamedTuple):
     ended_ns: int
 
 
-def _accounted(turn: Turn, host: Host | None) -> Account:
-    """The account over a slice that ends at a known time, with the operations under way then."""
+def _accounts(timed: Sequence[Turn], host: Host | None) -> list[Account]:
+    """The account over each slice of a batch."""
+    ends_by: list[int | None] = [turn.request.start_ns for turn in timed[1:]]
+    return [_accounted(turn, host, by_ns) for turn, by_ns in zip(timed, [*ends_by, None], strict=True)]
+
+
+def _accounted(turn: Turn, host: Host | None, by_ns: int | None = None) -> Account:
+    """The account over a slice that ends at a known time, with the operations under way then. Void if
+    it is closed after `by_ns`, when the next slice begins.
+    """
     accounting, ends_ns = _opened(turn, host), _closes_ns(turn) + _hosted(turn).late_ns
     sleep_until(ends_ns)
-    return Account(closed(turn.group, accounting), ends_ns)
+    return Account(closed(turn.group, accounting, by_ns), ends_ns)
 
 
 def _opened(turn: Turn, host: Host | None) -> SliceAccounting | None:
-    """The account of a slice, from just before its start."""
+    """The account of a slice, from just before its start; from earlier, if this process does not run
+    then. None if it did not run before either: the account would be of a part of the slice.
+    """
+    if host is None:
+        return None
+    early = SliceAccounting(host, turn.group.processes())
+    if time.monotonic_ns() > turn.request.start_ns:
+        turn.group.totals.lack_a_slice()
+        return None
     sleep_until(turn.request.start_ns - _READ_NS)
-    return SliceAccounting(host, turn.group.processes()) if host else None
+    accounting = SliceAccounting(host, turn.group.processes())
+    return accounting if time.monotonic_ns() <= turn.request.start_ns else early
 
 
 def sleep_until(moment_ns: int) -> None:

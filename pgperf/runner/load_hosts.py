@@ -45,7 +45,7 @@ _COLLECT_NS = 30_000_000
 _LATE_OPS = 2
 _READ_NS = 2_000_000
 #: How long the owner sleeps at a time, so that a cancel is seen.
-_NAP_S = 1.0
+_NAP_S = 0.5
 #: What that may take, and a timed slice must not begin late for it.
 _LOOK_S = 0.5
 
@@ -400,6 +400,7 @@ def _accounted(turn: Turn, host: Host | None, by_ns: int | None = None) -> Accou
     """The account over a slice that ends at a known time, with the operations under way then. Void if
     it is closed after `by_ns`, when the next slice begins.
     """
+    look_up()  # between two slices: a short one leaves `sleep_until` no time for it
     accounting, ends_ns = _opened(turn, host), _closes_ns(turn) + _hosted(turn).late_ns
     sleep_until(ends_ns)
     return Account(closed(turn.group, accounting, by_ns), ends_ns)

@@ -338,12 +338,15 @@ class LoadHostController:
             return
         self._looked_s = time.monotonic()
         try:
-            for host in self._hosts:
-                _check_alive(host)
+            found = rows.trouble([host.row_id for host in self._hosts])
         except Error as error:
             if not is_outage(error):
                 raise
             drop_broken_connection(error)  # the heartbeat limits how long a run continues without an answer
+            return
+        if found:
+            row_id, why = found
+            raise LoadHostFailed(next(host.name for host in self._hosts if host.row_id == row_id), why)
 
     def _set_clocks(self, found: Mapping[str, Answer]) -> None:
         """Lay each host's clock beside ours, by way of the database's."""
@@ -386,13 +389,6 @@ def _remedy(window_ns: int) -> str:
 
 def _came(host: _Host) -> bool:
     return bool(retry(lambda: rows.ROWS.taken_by(host.row_id)))
-
-
-def _check_alive(host: _Host) -> None:
-    if refusal := rows.refusal(host.row_id):
-        raise LoadHostFailed(host.name, refusal)
-    if rows.is_silent(host.row_id):
-        raise LoadHostFailed(host.name, "no sign of life: it was killed, or cannot reach this database")
 
 
 def _line(request: protocol.Slice, host: _Host) -> str:

@@ -40,7 +40,7 @@ CAMPAIGNS = {
         "soak.outages", "suspended processes, a full disk, a standby, limits of a control group"
     ),
     "load-hosts": Campaign(
-        "soak.load_hosts", "load hosts that die, hang or are cut off, and servers that restart"
+        "soak.load_hosts", "load hosts that die or are cut off, servers that restart, and cancels"
     ),
     "fuzz-c": Campaign("soak.fuzz_c", "hostile input to the C client"),
     "fuzz-python": Campaign(

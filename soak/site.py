@@ -120,6 +120,23 @@ class Site:
         """The port of a hot standby of the stack's server, which lives as long as the context."""
         return standby(self._stack, self.part("postmaster"))
 
+    def listen(self, address: str, network: str) -> None:
+        """Have PostgreSQL and Redis listen at this address too, for logins from that network. They
+        restart.
+        """
+        postmaster, redis = self.part("postmaster"), self.part("Redis")
+        with (self.server_directory("postgres") / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {network} scram-sha-256\n")
+        postmaster.argv = [
+            f"{word},{address}" if word.startswith("--listen_addresses=") else word
+            for word in postmaster.argv
+        ]
+        settings = self.server_directory("redis") / "redis.conf"
+        settings.write_text(settings.read_text().replace("bind 127.0.0.1", f"bind 127.0.0.1 {address}"))
+        for part in (postmaster, redis):
+            part.stop()
+            part.start()
+
     def pool_children(self) -> list[int]:
         """PIDs of the worker's pool processes."""
         return [child.pid for child in _children(self.pid("worker")) if not is_client(child)]

@@ -1,8 +1,9 @@
 """The session of a page's user: made for one run, ended with it.
 
 Nothing is sent and nothing is stored as on a login: the user's last login stays. The key follows
-from the run and the site's SECRET_KEY, so that the session of a run whose worker was killed is
-found and removed without its key being stored anywhere.
+from the run and the site's SECRET_KEY. So the session of a run whose worker was killed is found and
+removed without its key being stored anywhere, and a load host of the run finds it without being
+told.
 """
 
 import logging
@@ -29,7 +30,7 @@ from django.utils.crypto import salted_hmac
 
 from pgperf.conf import get_settings
 from pgperf.core.delayed_routes import apart
-from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.exceptions import InvalidDefinition, SessionNotFound
 from pgperf.core.records import Definition, WorkloadDefinition
 from pgperf.models import Database, Run
 from pgperf.workloads import pages
@@ -57,10 +58,35 @@ def opened(run: Run, definition: Definition) -> Iterator[Definition]:
     try:
         for user in users:
             _open(run, user)
-        works = tuple(_with_cookie(run, work) for work in definition.workloads)
-        yield replace(definition, workloads=works)
+        yield _with_cookies(run, definition)
     finally:
         _remove_or_leave(run, definition)
+
+
+def found(run: Run, definition: Definition) -> Definition:
+    """The definition with the cookies of the sessions that the run's owner has made, for a load host.
+
+    Raises SessionNotFound where one is not found here, and InvalidDefinition, which names the field,
+    if a user may not see a page of this run.
+    """
+    users = users_of(definition)
+    if not users:
+        return definition
+    check_database(run.database)
+    check_way(run.database, definition.web_routes)
+    for user in users:
+        _find(run, user)
+    return _with_cookies(run, definition)
+
+
+def _find(run: Run, user: str) -> None:
+    """Raises SessionNotFound unless this host finds the user's own session under its key."""
+    account, store = _account(user), _store(run, user)
+    if not store.exists(store.session_key) or store.get(SESSION_KEY) != _id_of(account):
+        raise SessionNotFound(
+            f"page_user: this host does not find the session that the run's owner made for {user}: its SECRET_KEY,"
+            " its SESSION_ENGINE or the store of its sessions is another one; set those of the owner"
+        )
 
 
 def users_of(definition: Definition) -> list[str]:
@@ -147,18 +173,27 @@ def _open(run: Run, user: str) -> None:
         raise InvalidDefinition(
             "page_user: this site keeps sessions in cookies, which pgperf cannot end; request the page as a visitor"
         )
-    try:
-        account = pages.account(user)
-    except ValidationError as error:
-        raise InvalidDefinition(f"page_user: {' '.join(error.messages)}") from None
-    store = _store(run, user)
+    account, store = _account(user), _store(run, user)
     store.delete()
     store.clear()  # else it would look for the key, and take another one
-    store[SESSION_KEY] = account._meta.pk.value_to_string(account)
+    store[SESSION_KEY] = _id_of(account)
     store[BACKEND_SESSION_KEY] = _backend_of(account)
     store[HASH_SESSION_KEY] = account.get_session_auth_hash()
     store.set_expiry(get_settings().MAX_RUN_SECONDS)
     store.save(must_create=True)
+
+
+def _account(user: str) -> Any:
+    """Raises InvalidDefinition for a user as whom no page may be seen."""
+    try:
+        return pages.account(user)
+    except ValidationError as error:
+        raise InvalidDefinition(f"page_user: {' '.join(error.messages)}") from None
+
+
+def _id_of(account: Any) -> str:
+    """As a session has it."""
+    return str(account._meta.pk.value_to_string(account))
 
 
 def _backend_of(account: Any) -> str:
@@ -167,6 +202,10 @@ def _backend_of(account: Any) -> str:
         if backend.get_user(account.pk):
             return path
     raise InvalidDefinition("page_user: no authentication backend of this site knows this user")
+
+
+def _with_cookies(run: Run, definition: Definition) -> Definition:
+    return replace(definition, workloads=tuple(_with_cookie(run, work) for work in definition.workloads))
 
 
 def _with_cookie(run: Run, work: WorkloadDefinition) -> WorkloadDefinition:

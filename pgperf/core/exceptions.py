@@ -41,6 +41,13 @@ def asked_budget_s(message: str) -> int | None:
     return int(found[1]) if found else None
 
 
+class SessionNotFound(PreflightRefused):
+    """A load host does not find the session that the owner of its run made for a page's user.
+
+    The message says what may differ on that host.
+    """
+
+
 class PageRefused(PreflightRefused):
     """A page that may not be requested from a web server of a production database.
 

@@ -28,6 +28,7 @@ from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_accounts import HostBlock
 from pgperf.runner.load_hosts import HostStart, percentile
 from pgperf.runner.remote.clock_offset import ClockOffset
+from pgperf.runner.slice_length import WINDOW_MAX_NS
 from pgperf.runner.slice_window import Recorded
 from pgperf.runs import broker, database_clock, state
 from pgperf.runs.db_retry import drop_broken_connection, is_outage, retry_while_down
@@ -52,7 +53,7 @@ _GOOD_ERROR_NS, _IMPROVE_S, _SETTLE_S = 500_000, 2.0, 10.0
 _RESERVE = 2
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
 _RETRY_SHARE = 2 / 3
-#: The slices whose skew is remembered.
+#: The slices of several hosts whose skew is remembered.
 _SKEWS = 10_000
 
 
@@ -144,9 +145,20 @@ class LoadHostController:
         here = self.own_cpus and host.facts.machine == self.own_machine
         return sorted(self.own_cpus) if here and self.own_cpus else None
 
+    def settle(self, window_ns: int) -> None:
+        if not window_ns:
+            return
+        self._improve_clocks(window_ns // _WINDOWS, _SETTLE_S)
+        for host in self._hosts:
+            if host.clock.error_ns * _WINDOWS > window_ns:
+                raise LoadHostFailed(
+                    host.name,
+                    f"its clock is known to ±{host.clock.error_ns / 1e6:.2f} ms only, and a window of"
+                    f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; {_remedy(window_ns)}",
+                )
+
     def order(self, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
         self._asked = list(slices)
-        self._settle_clocks()
         for host in self._hosts:
             host.number = self._put(host, {"slices": [[at, _line(each, host)] for at, each in slices]})
 
@@ -154,7 +166,7 @@ class LoadHostController:
         seconds = max(0.0, (until_ns - time.monotonic_ns()) / 1e9) + 4 * SLICE_GRACE_S
         before = [host.clock for host in self._hosts]
         said = self._awaited(seconds)
-        self._settle_clocks()
+        self.settle(self._shortest_window_ns)
         found, late = [], []
         for host, answer, first in zip(self._hosts, said, before, strict=True):
             self._check_drift(host, first)
@@ -200,10 +212,11 @@ class LoadHostController:
         self._skews.extend(skew_ns)
 
     def facts(self) -> dict[str, Any]:
+        skew_ns = percentile(self._skews, 0.99)
         return {
             "hosts": {host.name: host.described() for host in self._hosts},
             "clocks": {host.name: host.clock_facts() for host in self._hosts},
-            "start_skew_us": percentile(self._skews, 0.99) / 1e3,
+            "start_skew_us": None if skew_ns is None else skew_ns / 1e3,
             "repeated": self._repeated,
             **({"lost": self._lost} if self._lost else {}),
         }
@@ -325,12 +338,15 @@ class LoadHostController:
             return
         self._looked_s = time.monotonic()
         try:
-            for host in self._hosts:
-                _check_alive(host)
+            found = rows.trouble([host.row_id for host in self._hosts])
         except Error as error:
             if not is_outage(error):
                 raise
             drop_broken_connection(error)  # the heartbeat limits how long a run continues without an answer
+            return
+        if found:
+            row_id, why = found
+            raise LoadHostFailed(next(host.name for host in self._hosts if host.row_id == row_id), why)
 
     def _set_clocks(self, found: Mapping[str, Answer]) -> None:
         """Lay each host's clock beside ours, by way of the database's."""
@@ -347,21 +363,6 @@ class LoadHostController:
         until = time.monotonic() + seconds
         while max(host.clock.error_ns for host in self._hosts) > error_ns and time.monotonic() < until:
             self._ordered([{"clock": True}] * len(self._hosts))
-
-    def _settle_clocks(self) -> None:
-        """Raises LoadHostFailed for a host whose clock stays too uncertain for an order's windows."""
-        window_ns = self._shortest_window_ns
-        if not window_ns:
-            return
-        self._improve_clocks(window_ns // _WINDOWS, _SETTLE_S)
-        for host in self._hosts:
-            if host.clock.error_ns * _WINDOWS > window_ns:
-                raise LoadHostFailed(
-                    host.name,
-                    f"its clock is known to ±{host.clock.error_ns / 1e6:.2f} ms only, and a window of"
-                    f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; choose a longer slice_ms"
-                    " or a quicker way to the site's database",
-                )
 
     @property
     def _shortest_window_ns(self) -> int:
@@ -380,15 +381,14 @@ class LoadHostController:
             )
 
 
+def _remedy(window_ns: int) -> str:
+    """What helps where the clocks are too uncertain for a window."""
+    quicker = "a quicker way to the site's database"
+    return f"choose a longer slice_ms or {quicker}" if window_ns < WINDOW_MAX_NS else f"it needs {quicker}"
+
+
 def _came(host: _Host) -> bool:
     return bool(retry(lambda: rows.ROWS.taken_by(host.row_id)))
-
-
-def _check_alive(host: _Host) -> None:
-    if refusal := rows.refusal(host.row_id):
-        raise LoadHostFailed(host.name, refusal)
-    if rows.is_silent(host.row_id):
-        raise LoadHostFailed(host.name, "no sign of life: it was killed, or cannot reach this database")
 
 
 def _line(request: protocol.Slice, host: _Host) -> str:

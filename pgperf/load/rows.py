@@ -1,8 +1,10 @@
 """The LoadShare rows, one for each load host of a run."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import IntegrityError, router, transaction
+from django.db.models import Q
 
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import OrdersLost
@@ -14,6 +16,8 @@ from pgperf.runs.order_rows import OrderRows
 
 #: Of an answer without its numbers: a reply of each client in each slice of a round.
 _MAX_ANSWER_CHARACTERS = 16 << 20
+
+_SILENT = "no sign of life: it was killed, or cannot reach this database"
 
 ROWS = OrderRows(LoadShare, "its row", OrdersLost, _MAX_ANSWER_CHARACTERS, MAX_PACKED_BYTES)
 
@@ -49,12 +53,13 @@ def touch(row_id: int, agent: str) -> bool:
     return True
 
 
-def is_silent(row_id: int) -> bool:
-    """Has the host been silent for so long that it counts as dead?"""
+def trouble(row_ids: Sequence[int]) -> tuple[int, str] | None:
+    """The first of these rows whose host cannot go on, and why; None while all can.
+
+    Such a host says so, or has been silent for so long that it counts as dead. One query, however
+    many hosts there are.
+    """
     since = Now() - timedelta(seconds=get_settings().STALE_SECONDS)
-    return ROWS.all().filter(pk=row_id, seen_at__lt=since).exists()
-
-
-def refusal(row_id: int) -> str:
-    """What the host says why it cannot go on; "" while it can."""
-    return str(ROWS.all().filter(pk=row_id).values_list("refusal", flat=True).first() or "")
+    bad = ROWS.all().filter(~Q(refusal="") | Q(seen_at__lt=since), pk__in=row_ids)
+    found = bad.order_by("pk").values_list("pk", "refusal").first()
+    return (found[0], found[1] or _SILENT) if found else None

@@ -98,6 +98,9 @@ class ClientGroup:
         preparing_ns = open_loop.prepare_ns(request, self.variant.processes) if request.rate else 0
         return _ARM_NS + _ARM_EACH_NS * self.variant.connections + preparing_ns
 
+    def settle(self, request: protocol.Slice) -> None:
+        """Take the time that must have passed before a start is chosen: none on this machine."""
+
     def begin(self, request: protocol.Slice) -> None:
         """Send the slice; armed clients have all acknowledged when this returns."""
         whole = recorded_from_the_start(request)

@@ -45,7 +45,7 @@ _COLLECT_NS = 30_000_000
 _LATE_OPS = 2
 _READ_NS = 2_000_000
 #: How long the owner sleeps at a time, so that a cancel is seen.
-_NAP_S = 1.0
+_NAP_S = 0.5
 #: What that may take, and a timed slice must not begin late for it.
 _LOOK_S = 0.5
 
@@ -93,6 +93,11 @@ class LoadHosts(Protocol):
     def start(self, cohort: int, block: int, cold: bool) -> list[HostStart]:
         """Start the clients of a cohort and warm them up."""
 
+    def settle(self, window_ns: int) -> None:
+        """Know the clocks well enough for windows of that length (0: there is none), which may take
+        seconds. Raises LoadHostFailed for a host whose clock cannot be known so well.
+        """
+
     def order(self, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
         """Have these slices run, each by the place of its variant, at its start by our clock."""
 
@@ -112,7 +117,7 @@ class LoadHosts(Protocol):
         """Whether all of them are alive; asks every few seconds."""
 
     def note_skew(self, skew_ns: Sequence[int]) -> None:
-        """By how much the starts of the hosts differed in the slices of a batch."""
+        """By how much the starts of the hosts differed, in the slices of a batch that had several."""
 
     def leave(self) -> None:
         """Let all hosts go, whatever they do."""
@@ -139,6 +144,9 @@ class HostedGroup(ClientGroup):
 
     def arming_ns(self, request: protocol.Slice) -> int:
         return self.hosted.lead_ns + super().arming_ns(request)
+
+    def settle(self, request: protocol.Slice) -> None:
+        self.hosted.hosts.settle(request.window_ns)
 
     def begin(self, request: protocol.Slice) -> None:
         self.hosted.hosts.order([(self.at, request)])
@@ -333,18 +341,19 @@ def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:
 def _ordered(
     cohort: HostedCohort, turns: Sequence[Turn], round_: int, host: Host | None, departed: AwaitDeparture
 ) -> list[Measured]:
+    windows = (turn.request.window_ns for turn in turns)
+    cohort.hosts.settle(min(filter(None, windows), default=0))
     timed = scheduled(turns, time.monotonic_ns() + cohort.lead_ns)
     cohort.hosts.order([(_hosted(turn).at, turn.request) for turn in timed])
     last = timed[-1]
-    accounts = [_accounted(turn, host) for turn in timed] if _joins(last) else []
+    accounts = _accounts(timed, host) if _joins(last) else []
     accounting = None if accounts else _opened(last, host)
     results = cohort.hosts.results(_closes_ns(last))
     still_there = departed(last.group)
     accounts = accounts or [Account(closed(last.group, accounting), time.monotonic_ns())]
     by_turn = [_of_slice(results, at) for at in range(len(timed))]
-    cohort.hosts.note_skew(
-        [skew_ns(turn.request, slices) for turn, slices in zip(timed, by_turn, strict=True)]
-    )
+    skews = [skew_ns(turn.request, slices) for turn, slices in zip(timed, by_turn, strict=True)]
+    cohort.hosts.note_skew([ns for ns in skews if ns is not None])
     rows = zip(timed, accounts, by_turn, strict=True)
     return [_measured(cohort.hosts, *row, round_, still_there) for row in rows]
 
@@ -381,17 +390,35 @@ class Account(NamedTuple):
     ended_ns: int
 
 
-def _accounted(turn: Turn, host: Host | None) -> Account:
-    """The account over a slice that ends at a known time, with the operations under way then."""
+def _accounts(timed: Sequence[Turn], host: Host | None) -> list[Account]:
+    """The account over each slice of a batch."""
+    ends_by: list[int | None] = [turn.request.start_ns for turn in timed[1:]]
+    return [_accounted(turn, host, by_ns) for turn, by_ns in zip(timed, [*ends_by, None], strict=True)]
+
+
+def _accounted(turn: Turn, host: Host | None, by_ns: int | None = None) -> Account:
+    """The account over a slice that ends at a known time, with the operations under way then. Void if
+    it is closed after `by_ns`, when the next slice begins.
+    """
+    look_up()  # between two slices: a short one leaves `sleep_until` no time for it
     accounting, ends_ns = _opened(turn, host), _closes_ns(turn) + _hosted(turn).late_ns
     sleep_until(ends_ns)
-    return Account(closed(turn.group, accounting), ends_ns)
+    return Account(closed(turn.group, accounting, by_ns), ends_ns)
 
 
 def _opened(turn: Turn, host: Host | None) -> SliceAccounting | None:
-    """The account of a slice, from just before its start."""
+    """The account of a slice, from just before its start; from earlier, if this process does not run
+    then. None if it did not run before either: the account would be of a part of the slice.
+    """
+    if host is None:
+        return None
+    early = SliceAccounting(host, turn.group.processes())
+    if time.monotonic_ns() > turn.request.start_ns:
+        turn.group.totals.lack_a_slice()
+        return None
     sleep_until(turn.request.start_ns - _READ_NS)
-    return SliceAccounting(host, turn.group.processes()) if host else None
+    accounting = SliceAccounting(host, turn.group.processes())
+    return accounting if time.monotonic_ns() <= turn.request.start_ns else early
 
 
 def sleep_until(moment_ns: int) -> None:
@@ -428,15 +455,16 @@ def _measured(
     )
 
 
-def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int:
-    """By how much the first operations of the hosts began at different times, at most.
+def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int | None:
+    """By how much the first operations of the hosts began at different times, at most. None with
+    fewer than two hosts that had an operation.
 
     A closed loop reports the end of its first operation. An open loop reports its intended start,
     which is the same on all hosts: what differs is the lag of the first operation.
     """
     first = _first_lag_ns if request.rate else _first_ns
     firsts = [found for each in slices if (found := first(each.recorded)) is not None]
-    return max(firsts, default=0) - min(firsts, default=0)
+    return max(firsts) - min(firsts) if len(firsts) > 1 else None
 
 
 def _first_ns(recorded: Recorded) -> int:
@@ -477,6 +505,6 @@ def placement_refusal(hosts: LoadHosts | None, plan: Plan) -> str:
     return "all clients are on other machines"
 
 
-def percentile(values: Sequence[int], share: float) -> float:
-    """For facts about a run; 0 without values."""
-    return float(np.quantile(np.array(values), share)) if values else 0.0
+def percentile(values: Sequence[int], share: float) -> float | None:
+    """For facts about a run; None without values."""
+    return float(np.quantile(np.array(values), share)) if values else None

@@ -8,7 +8,15 @@ from pgperf.runner import run_time
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.load_hosts import Turn, measured
 from pgperf.runner.run_context import RunContext
-from pgperf.runner.slice_length import Need, asked_slice, bulk_slice, fitting, pilot_slice, shortened
+from pgperf.runner.slice_length import (
+    WINDOW_MAX_NS,
+    Need,
+    asked_slice,
+    bulk_slice,
+    fitting,
+    pilot_slice,
+    shortened,
+)
 
 #: With fewer rounds in a block, the slices of slow operations are shortened.
 _FEW_ROUNDS = 2
@@ -43,12 +51,15 @@ def _for_clocks(
     context: RunContext, groups: Sequence[ClientGroup], request: protocol.Slice
 ) -> protocol.Slice:
     """The slice with a window that is long for the error of the load hosts' clocks, unless the
-    definition asks for one.
+    definition asks for one. Raises LoadHostFailed for a host whose clock the longest window does not
+    allow.
     """
     asked = context.plan.definition.slice_ms or request.count
     if asked or context.load_hosts is None or not any(group.variant.hosts for group in groups):
         return request
-    return request._replace(window_ns=max(request.window_ns, context.load_hosts.least_window_ns))
+    context.load_hosts.settle(WINDOW_MAX_NS)
+    least_ns = min(WINDOW_MAX_NS, context.load_hosts.least_window_ns)
+    return request._replace(window_ns=max(request.window_ns, least_ns))
 
 
 def _needs(context: RunContext, groups: list[ClientGroup]) -> dict[Variant, Need]:

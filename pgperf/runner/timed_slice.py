@@ -12,10 +12,13 @@ from pgperf.runner import slice_replies
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.accounting import SliceAccount, SliceAccounting
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.processes.web_processes import NO_WEB_SERVER
 from pgperf.runner.slice_window import Recorded, SliceWindow
 
 #: Time to read the CPU counters of armed clients, plus the time that each connection adds.
 _READ_NS, _READ_EACH_NS = 2_000_000, 150_000
+
+_OF_WEB_SERVERS = ("web_ns", "web_wait_ns", "web_busiest_ns", "proxy_ns", "proxy_wait_ns")
 
 #: Waits until the backends of a slice have left the server; returns why they have not, else "".
 AwaitDeparture = Callable[[ClientGroup], str]
@@ -80,14 +83,22 @@ def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
     alone = group.variant.connections == 1 and not group.variant.hosts
     if request.start_ns or (alone and not request.rate):
         return request
+    group.settle(request)
     return request._replace(start_ns=time.monotonic_ns() + group.arming_ns(request))
 
 
-def closed(group: ClientGroup, accounting: SliceAccounting | None) -> SliceAccount | None:
-    """The account of a slice that has ended, as far as it was opened."""
+def closed(
+    group: ClientGroup, accounting: SliceAccounting | None, by_ns: int | None = None
+) -> SliceAccount | None:
+    """The account of a slice that has ended, as far as it was opened. None if it was closed after
+    `by_ns`, so that it has a part of the next slice.
+    """
     if accounting is None:
         return None
     account = accounting.close()
+    if by_ns is not None and time.monotonic_ns() > by_ns:
+        group.totals.lack_a_slice()
+        return None
     group.totals.add(account)
     group.look_again |= group.backends_pass and accounting.new_processes()
     group.look_again |= accounting.lost_processes(account)
@@ -124,11 +135,16 @@ def slice_record(
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=place.started_ns,
         disturbed="; ".join(filter(None, (window.disturbed, still_there))),
-        **(_account_fields(group, account, window.ops, replies) if account else {}),
+        **(_account_fields(group, account, window.ops, replies) if account else _unaccounted(group)),
         **{f"{name}_ns": int(part.sum()) for name, part in window.by_phase().items()},
         **(asdict(window.scheduled) if window.scheduled else {}),
     )
     return record, window
+
+
+def _unaccounted(group: ClientGroup) -> dict[str, int | None]:
+    """The fields that are 0 unless they are unknown, of a slice without an account."""
+    return {} if group.web == NO_WEB_SERVER else dict.fromkeys(_OF_WEB_SERVERS)
 
 
 def _account_fields(

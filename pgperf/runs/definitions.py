@@ -308,16 +308,11 @@ def _search_beside_closed_loop(definition: records.Definition) -> None:
 
 
 def _named_load_hosts(definition: records.Definition) -> None:
-    """Names are enough for the most hosts. A page is seen as a user by one worker's session only."""
+    """Names are enough for the most hosts."""
     most, names = max(definition.load_hosts), definition.load_host_names
     if names and len(names) < most:
         raise InvalidDefinition(
             f"load_host_names: {len(names)} names for {most} load hosts; name {most}, or none for those that are free"
-        )
-    users = [work.name for work in definition.workloads if work.page and work.page.user]
-    if most and users:
-        raise InvalidDefinition(
-            f"load_hosts: {', '.join(users)} is requested as a user, whose session is on one worker; choose 0"
         )
 
 

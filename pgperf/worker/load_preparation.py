@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pgperf.access import credentials, guardrails, permissions, production_pages
+from pgperf.access import credentials, guardrails, page_sessions, permissions, production_pages
 from pgperf.conf import get_settings
 from pgperf.core import layers
 from pgperf.core.delayed_routes import apart
@@ -75,7 +75,7 @@ def prepared(run: Run, skipped: list[LeftOut], near: Mapping[str, Route]) -> Ite
     """
     settings = get_settings()
     _check_permission(run)
-    definition = Definition.from_json(run.definition)
+    definition = page_sessions.found(run, Definition.from_json(run.definition))
     plan = make_plan(definition, skipped)
     _check_layers(plan, settings.BUILD_DIR, settings.programs)
     memory = RunMemory.now(settings.RUN_MEMORY_MB)

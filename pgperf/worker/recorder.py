@@ -45,7 +45,7 @@ class Recorder:
         self._listener = listener
         self._every_s = every_s
         self._retry_s = retry_s
-        self._tried_at = self._written_at = self._progress_at = time.monotonic()
+        self._tried_at = self._written_at = self._round_at = time.monotonic()
         self._is_taken_away = False  # the heartbeat's thread sets it
         self._polled_at = 0.0
         self._share, self._message = 0.0, "Connecting."
@@ -58,15 +58,21 @@ class Recorder:
 
     def progress(self, share: float, message: str) -> None:
         self._share, self._message = share, message
-        self._progress_at = time.monotonic()
         if self._listener:
             self._listener.progress(share, message)
         if time.monotonic() - self._tried_at >= self._every_s:
             self._beat_or_wait()
 
     def cancelled(self) -> bool:
-        """Queries the database at most once per heartbeat interval."""
-        if time.monotonic() - self._polled_at < self._every_s:
+        """Between rounds. Queries the database unless the next query is more than LONG_ROUND_S away:
+        for so long `poll_cancel` leaves the next round alone.
+        """
+        self._round_at = time.monotonic()
+        return self._is_cancelled(self._every_s - LONG_ROUND_S)
+
+    def _is_cancelled(self, after_s: float) -> bool:
+        """Queries the database if the last query was so long ago."""
+        if time.monotonic() - self._polled_at < after_s:
             return False
         self._polled_at = time.monotonic()
         try:
@@ -80,12 +86,14 @@ class Recorder:
     def poll_cancel(self) -> None:
         """Called while the runner waits for clients, so that neither a slow start nor a long round
         delays a cancel, or the end of a run that was taken away or whose heartbeat cannot be stored.
+        Asks for a cancel once per heartbeat interval.
         """
         if self._is_taken_away:
             raise FenceLost(f"run {self._run.pk} was taken away while it measured")
         if self._is_late():
             self._beat_or_wait()
-        if time.monotonic() - self._progress_at >= LONG_ROUND_S and self.cancelled():
+        is_long = time.monotonic() - self._round_at >= LONG_ROUND_S
+        if is_long and self._is_cancelled(self._every_s):
             raise RunCancelled("cancelled on request")
 
     @contextmanager

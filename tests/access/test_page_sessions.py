@@ -1,10 +1,12 @@
 """The sessions of pages' users: made without a login, ended with their run."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.backends.db import SessionStore
@@ -15,7 +17,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 
 from pgperf.access import page_sessions
-from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.exceptions import InvalidDefinition, SessionNotFound
 from pgperf.core.records import Definition, Page, WorkloadDefinition
 from pgperf.models import Run
 from tests import factories
@@ -101,6 +103,59 @@ def test_a_store_that_fails_at_the_end_does_not_decide_it(
     call_command("pgperf", "reconcile")
     assert not Session.objects.exists()
     assert "Ended sessions of pages' users: 1." in capsys.readouterr().out
+
+
+class TestOnALoadHost:
+    """It finds the session that the owner of its run has made."""
+
+    def test_the_same_cookie_follows(self, run: Run) -> None:
+        with page_sessions.opened(run, DEFINITION) as own:
+            assert page_sessions.found(run, DEFINITION).workloads == own.workloads
+            assert Session.objects.count() == 1
+
+    def test_a_page_for_visitors_needs_none(self, run: Run) -> None:
+        visited = replace(DEFINITION, workloads=(WorkloadDefinition("page", "", page=Page("/books/")),))
+        assert page_sessions.found(run, visited) is visited
+
+    @pytest.mark.parametrize(
+        "differs",
+        [
+            pytest.param({"SECRET_KEY": "another"}, id="the key"),
+            pytest.param({"SESSION_ENGINE": "django.contrib.sessions.backends.cache"}, id="the store"),
+            pytest.param({"SESSION_ENGINE": page_sessions._IN_COOKIES}, id="cookies"),
+        ],
+    )
+    def test_a_host_that_does_not_find_it_refuses(self, run: Run, differs: dict[str, str]) -> None:
+        found = pytest.raises(SessionNotFound, match="made for reader: its SECRET_KEY, its SESSION_ENGINE or")
+        with page_sessions.opened(run, DEFINITION), override_settings(**differs), found as refused:
+            page_sessions.found(run, DEFINITION)
+        assert len(f"load host a: {refused.value}") <= 300
+
+    def test_that_of_an_earlier_attempt_or_of_another_user_is_not_it(self, run: Run) -> None:
+        with page_sessions.opened(run, DEFINITION):
+            run.attempt += 1
+            with pytest.raises(SessionNotFound):
+                page_sessions.found(run, DEFINITION)
+            run.attempt -= 1
+            store = SessionStore(page_sessions.key_of(run, "reader"))
+            store[SESSION_KEY] = "4711"
+            store.save()
+            with pytest.raises(SessionNotFound):
+                page_sessions.found(run, DEFINITION)
+
+    def test_it_checks_what_the_owner_checks(self, run: Run) -> None:
+        over_web = replace(DEFINITION, web_routes={"web": ""})
+        assert run.database
+        run.database.targets.create(route="web", url="http://site.example")
+        with page_sessions.opened(run, DEFINITION):
+            with pytest.raises(InvalidDefinition, match="loopback or TLS only"):
+                page_sessions.found(run, over_web)
+            User.objects.update(is_staff=True)
+            with pytest.raises(InvalidDefinition, match="member of the staff"):
+                page_sessions.found(run, DEFINITION)
+            run.database.dbname = "another"
+            with pytest.raises(InvalidDefinition, match="the site's own database"):
+                page_sessions.found(run, DEFINITION)
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ import psutil
 import pytest
 
 from example.stack import web
+from example.stack.network_hosts import Host, join, refusal
+from example.stack.network_site import environment, start_broker, start_server
 from example.stack.part import TIMEOUT_S, Part
 from example.stack.place import Place
 from example.stack.state import State
-from tests.agent.network_hosts import Host, join, refusal
-from tests.network_site import environment, start_broker, start_server
 
 REFUSAL = refusal()
 pytestmark = pytest.mark.skipif(bool(REFUSAL), reason=REFUSAL)

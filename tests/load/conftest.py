@@ -19,6 +19,7 @@ from tests.shared_workers import rows_of, there_again
 from tests.short_runs import request
 
 NAMES = ("a", "b")
+IMPATIENT = "tests.settings_impatient"
 
 
 @pytest.fixture
@@ -27,12 +28,14 @@ def impatient(settings: Any) -> None:
 
 
 @contextmanager
-def started(directory: Path, names: tuple[str, ...] = NAMES) -> Iterator[dict[str, Part]]:
-    """A worker for each name, with the impatient settings."""
+def started(
+    directory: Path, names: tuple[str, ...] = NAMES, settings: str = IMPATIENT
+) -> Iterator[dict[str, Part]]:
+    """A worker for each name, with these settings."""
     environment = {
         **os.environ,
         "PGPERF_DB_NAME": str(connection.settings_dict["NAME"]),
-        "DJANGO_SETTINGS_MODULE": "tests.settings_impatient",
+        "DJANGO_SETTINGS_MODULE": settings,
     }
     parts = {}
     with ExitStack() as stack:

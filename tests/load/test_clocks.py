@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection
 
+from example.stack.network_hosts import refusal
 from pgperf.models import Run
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runs import database_clock
-from tests.agent.network_hosts import refusal
 from tests.factories import make_run
 
 REFUSAL = refusal() or ("" if os.path.exists("/proc/self/ns/time") else "this kernel has no time namespaces")

@@ -15,6 +15,7 @@ from pgperf.load.controller import COME_S, LoadHostController, _Host
 from pgperf.models import Run
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.host_slices import NOTHING, pack
+from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runs import broker, database_clock, state
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_run
@@ -75,6 +76,26 @@ def test_a_host_whose_clock_drifts_within_a_round_is_refused(host: _Host) -> Non
     answer(host, 500 * MS)
     with pytest.raises(LoadHostFailed, match=r"load host a: its clock .* drifted apart by 4\d\d\.\d+ ms"):
         owner.results(0)
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "remedy"),
+    [
+        (200, "allows 2.00 ms; choose a longer slice_ms or a quicker way to the site's database"),
+        (5000, "allows 50.00 ms; it needs a quicker way to the site's database"),
+    ],
+)
+def test_a_host_whose_clock_stays_too_uncertain_is_refused(
+    host: _Host, window_ms: int, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners, "_SETTLE_S", 0.0)
+    owner = controller(host)
+    host.clock = ClockOffset(0, window_ms * MS // 100)
+    owner.settle(window_ms * MS)
+    owner.settle(0)
+    host.clock = ClockOffset(0, window_ms * MS // 100 + 1)
+    with pytest.raises(LoadHostFailed, match=f"load host a: its clock is known to .* {remedy}"):
+        owner.settle(window_ms * MS)
 
 
 @pytest.mark.parametrize(

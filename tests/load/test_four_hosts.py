@@ -8,26 +8,18 @@ faster than what one does.
 import json
 import os
 import re
-import shlex
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
 import pytest
 
-from example.stack import web
-from example.stack.part import Part
-from example.stack.place import Place
-from example.stack.state import State
-from tests.agent.network_hosts import Host, refusal, star
-from tests.network_site import environment, start_broker, start_server
+from example.stack import fleet as fleets
+from example.stack.fleet import Fleet
+from example.stack.network_hosts import Host, refusal
 from tests.waiting import until
 
 REFUSAL = refusal()
@@ -40,14 +32,6 @@ RUN = (
 )
 
 
-#: Two management commands in one process.
-SET_UP = """
-import django
-from django.core.management import call_command
-django.setup()
-call_command("migrate", verbosity=0)
-call_command("pgperf", "add", "default", "--allow-fixtures")
-"""
 SESSIONS = """
 import django
 from django.db import connection
@@ -64,65 +48,20 @@ print(*state.live_load_hosts())
 """
 
 
-@dataclass
-class Fleet:
-    """The database's host, where the owner runs, and the load hosts by name."""
-
-    db: Host
-    hosts: dict[str, Host]
-    environment: dict[str, str]
-
-    def measure(self, more: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._python("manage.py", *f"pgperf {RUN} {more}".split()))
-        return found
-
-    def words(self, script: str) -> list[str]:
-        """What the script prints on the database's host."""
-        return self._python("-c", script).split()
-
-    def _python(self, *argv: str) -> str:
-        return self.db.run(sys.executable, *argv, cwd=web.CHECKOUT, env=self.environment)
-
-
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    tmp_path = tmp_path_factory.mktemp("fleet")
-    place, state = Place(tmp_path / "stack"), State()
-    place.prepare()
-    state.choose_ports(["postgres", "redis"])
-    try:
-        with ExitStack() as stack:
-            db = stack.enter_context(Host())
-            hosts = {name: stack.enter_context(Host(ahead_s)) for name, ahead_s in AHEAD_S.items()}
-            address = star(db, list(hosts.values()), NETWORK)
-            start_server(db, address, f"{NETWORK}.0/24", place, state)
-            start_broker(db, address, state)
-            found = Fleet(db, hosts, environment(address, address, place, state))
-            db.run(sys.executable, "-c", SET_UP, cwd=web.CHECKOUT, env=found.environment)
-            _workers(found, tmp_path).start()
-            yield found
-    finally:
-        place.remove()
+    with fleets.fleet(tmp_path_factory.mktemp("fleet"), AHEAD_S, NETWORK) as found:
+        yield found
 
 
-def _workers(fleet: Fleet, directory: Path) -> Part:
-    """One on each load host; they end with their hosts.
+def measure(fleet: Fleet, more: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fleet.python("manage.py", *f"pgperf {RUN} {more}".split()))
+    return found
 
-    All are of one session. Where the kernel gives each session its share of a busy machine
-    (autogroup), four sessions would have more than one.
-    """
-    commands = [
-        shlex.join(host.inside(*web.worker(directory, {}, f"pgperf-load-{name}").argv, cwd=web.CHECKOUT))
-        for name, host in fleet.hosts.items()
-    ]
-    return Part(
-        name="load hosts",
-        argv=["sh", "-c", " & ".join([*commands, "wait"])],
-        log=directory / "workers.log",
-        answers=lambda part: part.log_since_start().count(" ready.") == len(commands),
-        polite=signal.SIGTERM,
-        env=fleet.environment,
-    )
+
+def words(fleet: Fleet, script: str) -> list[str]:
+    """What the script prints on the database's host."""
+    return fleet.python("-c", script).split()
 
 
 def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
@@ -140,6 +79,7 @@ def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
     assert four["verdict"]["checks"]["little"]["holds"]
 
     facts = told["run"]["environment"]["load_hosts"]
+    assert facts["start_skew_us"] is not None
     assert set(facts["clocks"]) == set(AHEAD_S)
     for name, clock in facts["clocks"].items():
         assert abs(clock["offset_ms"] + 1e3 * AHEAD_S[name]) * 1e3 <= clock["error_us"] < 5_000, name
@@ -148,7 +88,7 @@ def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
 def _one_and_four(fleet: Fleet, blocks: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """A run with one load host and with four, and the comparison of the two."""
     hosts = "--load-hosts 1,4 --load-host-names a,b,c,d"
-    told = fleet.measure(f"{hosts} --slice-ms 300 --rounds 4 --blocks {blocks}")
+    told = measure(fleet, f"{hosts} --slice-ms 300 --rounds 4 --blocks {blocks}")
     assert told["run"]["status"] == "done"
     (compared,) = (
         each for each in told["comparisons"] if "4 load hosts" in each["variant"] and not each["aa"]
@@ -162,17 +102,14 @@ def test_a_host_whose_network_is_down_is_named(fleet: Fleet) -> None:
     again.
     """
     lost = fleet.hosts["b"]
-    argv = fleet.db.inside(
-        sys.executable, "manage.py", *f"pgperf {RUN} --load-hosts 4 --blocks 10 --slice-ms 300".split(),
-        cwd=web.CHECKOUT,
-    )  # fmt: skip
+    argv = fleet.argv(*f"pgperf {RUN} --load-hosts 4 --blocks 10 --slice-ms 300".split())
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=fleet.environment
     ) as run:
         assert run.stderr
         assert any(re.match(r"[1-9]0 %", line) for line in run.stderr), "its progress"
         until(lambda: _clients(lost), 30, "a client on the host")
-        until(lambda: fleet.words(SESSIONS), 30, "the sessions of the clients")
+        until(lambda: words(fleet, SESSIONS), 30, "the sessions of the clients")
         with _network_down(lost):
             began_s = time.monotonic()
             rest = run.stderr.read()
@@ -180,9 +117,9 @@ def test_a_host_whose_network_is_down_is_named(fleet: Fleet) -> None:
             until(lambda: not _clients(lost), 60, "the clients of the lost host end without its network")
     assert run.returncode != 0
     assert "load host b: no sign of life" in rest
-    assert fleet.words(SESSIONS) == []
-    until(lambda: fleet.words(ONLINE) == list(AHEAD_S), 90, "all hosts are online again")
-    told = fleet.measure("--load-hosts 4 --slice-ms 300 --rounds 1 --blocks 1")
+    assert words(fleet, SESSIONS) == []
+    until(lambda: words(fleet, ONLINE) == list(AHEAD_S), 90, "all hosts are online again")
+    told = measure(fleet, "--load-hosts 4 --slice-ms 300 --rounds 1 --blocks 1")
     assert told["run"]["status"] == "done"
     assert set(told["run"]["environment"]["load_hosts"]["hosts"]) == set(AHEAD_S)
 

@@ -1,5 +1,7 @@
 """The row between a run's owner and a load host: signs of life, and one run at a time."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import pytest
@@ -59,17 +61,17 @@ def test_there_is_no_sign_of_life_without_a_run(run: Run, taken: int) -> None:
 
 
 def test_silence_is_told_by_the_clock_of_the_database(taken: int) -> None:
-    assert not rows.is_silent(taken), "it has come just now"
+    assert rows.trouble([taken]) is None, "it has come just now"
     rows.touch(taken, AGENT)
-    assert not rows.is_silent(taken)
+    assert rows.trouble([taken]) is None
     LoadShare.objects.update(seen_at=timezone.now() - timedelta(minutes=5))
-    assert rows.is_silent(taken)
+    assert rows.trouble([taken]) == (taken, rows._SILENT)
 
 
 def test_a_host_that_has_not_come_yet_is_not_silent(run: Run) -> None:
     row = rows.open_for(run, "a", QUEUE)
     assert row
-    assert not rows.is_silent(row)
+    assert rows.trouble([row]) is None
 
 
 def test_a_host_that_dies_before_its_first_order_is_silent_soon(run: Run) -> None:
@@ -77,13 +79,23 @@ def test_a_host_that_dies_before_its_first_order_is_silent_soon(run: Run) -> Non
     assert row
     assert rows.claim(row, AGENT)
     LoadShare.objects.update(seen_at=F("seen_at") - timedelta(minutes=5))
-    assert rows.is_silent(row)
+    assert rows.trouble([row]) == (row, rows._SILENT)
 
 
 def test_a_host_says_why_it_cannot_go_on(taken: int) -> None:
-    assert rows.refusal(taken) == ""
     rows.ROWS.refuse(taken, AGENT, "no layer")
-    assert rows.refusal(taken) == "no layer"
+    assert rows.trouble([taken]) == (taken, "no layer")
+
+
+def test_all_hosts_are_asked_after_in_one_query(
+    run: Run, taken: int, django_assert_num_queries: Callable[[int], AbstractContextManager[object]]
+) -> None:
+    others = [rows.open_for(run, name, f"{QUEUE}-{name}") for name in ("b", "c")]
+    every = [taken, *filter(None, others)]
+    rows.ROWS.claim(every[2], AGENT, "no memory")
+    with django_assert_num_queries(1):
+        assert rows.trouble(every) == (every[2], "no memory")
+    assert rows.trouble(every[:2]) is None
 
 
 def test_an_order_that_is_longer_than_any_is_not_loaded(taken: int) -> None:

@@ -50,6 +50,7 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
     assert workers == {"a": "pgperf-load-a", "b": "pgperf-load-b"}
     for clock in facts["clocks"].values():  # it is the same clock in truth
         assert abs(clock["offset_ms"]) * 1000 <= clock["error_us"] < 5_000
+    assert facts["start_skew_us"] > 0
     assert not LoadShare.objects.exists()
 
 
@@ -57,6 +58,7 @@ def test_one_client_on_one_load_host(load_hosts: dict[str, Part], database: Data
     """It is the first of two, with the same connection."""
     run = execution.perform(ask(database, clients=[1, 2], load_hosts=[1], diagnostic_ms=100).pk, "owner@here")
     assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert run.environment["load_hosts"]["start_skew_us"] is None
     for row in run.variants.all():
         assert row.record.diagnostics
         assert "no session of this variant" not in str(row.record.diagnostics.notes)

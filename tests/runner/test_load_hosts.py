@@ -14,13 +14,17 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
-from pgperf.runner import block_processes, block_results, load_accounts, load_hosts
+from pgperf.runner import block_processes, block_results, load_accounts, load_hosts, timed_slice
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
+from pgperf.runner.cpu.accounting import SliceAccount
+from pgperf.runner.cpu.host import Host, HostInterval
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_hosts import HostedCohort, HostedGroup, HostStart, Turn, joined, part_of, scheduled
+from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.run_context import VariantMeasurements
 from pgperf.runner.slice_window import Recorded, SliceWindow
+from pgperf.runner.timed_slice import SlicePlace, slice_record
 
 VARIANT = Variant(
     workload="w", layer="fake", mode="simple", route="here", clients=5, connect="persistent", placement="apart", hosts=2
@@ -124,16 +128,131 @@ class TestSchedule:
         assert slow[1].request.start_ns - quick[1].request.start_ns == 2 * 10**9
 
 
-class Clock:
-    """Stands still but in a sleep."""
+class Settling:
+    """Load hosts whose clocks take 10 s to settle, by the test's own clock."""
 
-    now_ns = 10**12
+    def __init__(self, clock: "Clock") -> None:
+        self.clock, self.windows = clock, []  # type: list[int]
+        self.ordered: list[protocol.Slice] = []
+
+    def settle(self, window_ns: int) -> None:
+        self.windows.append(window_ns)
+        self.clock.now_ns += 10**10
+
+    def order(self, slices: list[tuple[int, protocol.Slice]]) -> None:
+        self.ordered = [request for _at, request in slices]
+        raise LoadHostFailed("a", "that is enough")
+
+
+class Clock:
+    """Time passes only where somebody sleeps. One who sleeps until a moment wakes up `late_ns`."""
+
+    def __init__(self, late_ns: int = 0) -> None:
+        self.now_ns, self.late_ns = 10**12, late_ns
 
     def monotonic_ns(self) -> int:
         return self.now_ns
 
     def sleep(self, seconds: float) -> None:
         self.now_ns += round(seconds * 1e9)
+
+    def sleep_until(self, moment_ns: int) -> None:
+        self.now_ns = max(self.now_ns, moment_ns + self.late_ns)
+
+
+class TestStarts:
+    """They are chosen after the clocks have settled: else all hosts would be late."""
+
+    def settling(self, monkeypatch: pytest.MonkeyPatch) -> Settling:
+        clock = Clock()
+        monkeypatch.setattr(load_hosts, "time", clock)
+        monkeypatch.setattr(timed_slice, "time", clock)
+        return Settling(clock)
+
+    def test_of_a_round(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        hosts, turns = self.settling(monkeypatch), TestSchedule().turns(2)
+        longer = turns[0]._replace(request=turns[0].request._replace(window_ns=60 * MS))
+        with pytest.raises(LoadHostFailed, match="enough"):
+            load_hosts._ordered(HostedCohort(hosts), [longer, turns[1]], 0, None, lambda _group: "")  # type: ignore[arg-type]
+        assert hosts.windows == [50 * MS]
+        assert hosts.ordered[0].start_ns - hosts.clock.now_ns >= load_hosts._LEAD_NS
+
+    def test_of_a_slice_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Such as a diagnostic slice."""
+        hosts = self.settling(monkeypatch)
+        group = HostedGroup(VARIANT, "app", cohort=HostedCohort(hosts))  # type: ignore[arg-type]
+        found = timed_slice.armed(group, protocol.Slice(seq=1, window_ns=70 * MS))
+        assert hosts.windows == [70 * MS]
+        assert found.start_ns - hosts.clock.now_ns >= load_hosts._LEAD_NS
+
+
+class Accounting:
+    """In place of an account of a slice: when it was opened."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.opened_ns = clock, clock.now_ns
+
+    def close(self) -> SliceAccount:
+        host = HostInterval(elapsed_ns=self.clock.now_ns - self.opened_ns, busy_ns=0, iowait_ns=0, steal_ns=0)
+        return SliceAccount(host=host, runner_ns=0, cpu_time={}, ticks_and_switches={})
+
+    def new_processes(self) -> bool:
+        return False
+
+    def lost_processes(self, _account: SliceAccount) -> bool:
+        return False
+
+
+class TestStandstill:
+    """The owner does not run for a while: an account of another time than its slice is void."""
+
+    def accounts(self, monkeypatch: pytest.MonkeyPatch, late_ns: int) -> tuple[list[int | None], Any]:
+        """The time that the account of each of three slices covers, and the totals of their group."""
+        clock, turns = Clock(late_ns), TestSchedule().turns(3)
+        monkeypatch.setattr(load_hosts, "time", clock)
+        monkeypatch.setattr(timed_slice, "time", clock)
+        monkeypatch.setattr(load_hosts, "sleep_until", clock.sleep_until)
+        monkeypatch.setattr(load_hosts, "SliceAccounting", lambda _host, _processes: Accounting(clock))
+        found = load_hosts._accounts(scheduled(turns, clock.now_ns + 400 * MS), Host.here())
+        covered = [each.counted.host.elapsed_ns if each.counted else None for each in found]
+        return covered, turns[0].group.totals.to_json()
+
+    def test_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        covered, totals = self.accounts(monkeypatch, 0)
+        assert covered == [70 * MS + load_hosts._READ_NS] * 3
+        assert None not in totals["ticks_and_switches"].values()
+
+    def test_a_short_one_at_the_start_lets_the_account_begin_before(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """From the order, or from the end of the slice before."""
+        covered, totals = self.accounts(monkeypatch, 5 * MS)
+        arming_ns = ClientGroup.arming_ns(TestSchedule().turns(1)[0].group, protocol.Slice(seq=1))
+        between_ns = load_hosts._COLLECT_NS + arming_ns
+        assert covered == [
+            400 * MS + arming_ns + 75 * MS, 70 * MS + between_ns, 70 * MS + between_ns,
+        ]  # fmt: skip
+        assert None not in totals["ticks_and_switches"].values()
+
+    def test_one_until_the_next_slice_has_begun(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The account of the slice has a part of the next one, whose account would lack it."""
+        covered, totals = self.accounts(monkeypatch, 60 * MS)
+        assert covered[0] is covered[1] is covered[2] is None
+        assert set(totals["ticks_and_switches"].values()) == {None}
+        assert set(totals["throttled_ns"].values()) == {None}
+        assert "short_lived_ns" not in totals
+
+    def test_what_a_void_account_would_say_of_web_servers_is_unknown(self) -> None:
+        """0 would be known."""
+        request = protocol.Slice(seq=1, count=5)
+        here = ClientGroup(replace(VARIANT, hosts=0, clients=1), "app")
+        behind = replace(here, web=WebProcesses(web=[1], proxy=[]))
+        place = SlicePlace(0, 0, 0)
+        found = [slice_record(each, request, recorded([1] * 5), place, None)[0] for each in (here, behind)]
+        assert [(each.web_ns, each.proxy_ns, each.elapsed_ns) for each in found] == [
+            (0, 0, None),
+            (None, None, None),
+        ]
 
 
 class TestSleep:
@@ -249,6 +368,23 @@ class TestTogether:
         request = protocol.Slice(seq=1, start_ns=100)
         found = [HostSlice(recorded([1], [1], first_ns=at), {}) for at in (100, 130, 110)]
         assert load_hosts.skew_ns(request, found) == 30
+
+    @pytest.mark.parametrize(
+        ("rate", "slices"),
+        [
+            pytest.param(0.0, [recorded([1], first_ns=100)], id="one host"),
+            pytest.param(10.0, [open_loop([70]), open_loop([])], id="one host had something to do"),
+            pytest.param(10.0, [open_loop([]), open_loop([])], id="no host had"),
+        ],
+    )
+    def test_fewer_than_two_starts_have_no_skew(self, rate: float, slices: list[Recorded]) -> None:
+        """A 0 would make the percentile of the others look better than it is."""
+        request = protocol.Slice(seq=1, start_ns=100, rate=rate, schedule="constant")
+        assert load_hosts.skew_ns(request, [HostSlice(each, {}) for each in slices]) is None
+
+    def test_a_percentile_without_values_is_not_known(self) -> None:
+        assert load_hosts.percentile([], 0.99) is None
+        assert load_hosts.percentile([1, 2, 3], 0.5) == 2
 
     def test_hosts_of_an_open_loop_differ_in_the_lag_of_their_first_operation(self) -> None:
         """Each reports the intended start, which says nothing; one had nothing to do."""

@@ -20,6 +20,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from example.stack import certificates
+from example.stack.network_hosts import refusal
 from example.stack.part import Part
 from example.stack.place import Place
 from example.stack.process import guarded
@@ -30,7 +31,6 @@ from pgperf.models import Database, Run, Target, VariantResult, Workload
 from pgperf.runner import machine_look
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
-from tests.agent.network_hosts import refusal
 from tests.analysis import rows
 from tests.factories import new_benchmark
 from tests.machine_looks import look

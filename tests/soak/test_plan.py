@@ -77,6 +77,17 @@ def test_without_root_the_outages_that_need_it_are_left_out(monkeypatch: pytest.
     assert set(outages._possible(list(outages.KINDS))) == set(outages.KINDS) - set(outages.NEED_ROOT)
 
 
+def test_without_a_network_of_its_own_no_load_host_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(load_hosts, "refusal", lambda: "making network namespaces takes root")
+    kinds = load_hosts._possible(list(load_hosts.KINDS))
+    assert set(kinds) == set(load_hosts.KINDS) - set(load_hosts.NEED_NETWORK)
+    assert "takes root): network cut for 10 s, network cut for 120 s" in capsys.readouterr().out
+    monkeypatch.setattr(load_hosts, "refusal", lambda: "")
+    assert load_hosts._possible(list(load_hosts.KINDS)) == list(load_hosts.KINDS)
+
+
 def test_a_fault_result_lists_only_what_does_not_hold() -> None:
     result = FaultResult("")
     result.require(True, "fine")

@@ -193,6 +193,11 @@ class BlockTotals:
         self.passing_ns += account.passing_ns
         self._short_lived_known = self._short_lived_known and account.short_lived_ns is not None
 
+    def lack_a_slice(self) -> None:
+        """The account of a slice is void: what all of them have together is unknown."""
+        self._counts, self._throttled = dict.fromkeys(ROLES), dict.fromkeys(ROLES)
+        self._short_lived_known = False
+
     @property
     def of_short_lived_ns(self) -> int:
         """The CPU time of all processes that came and went."""

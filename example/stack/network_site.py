@@ -1,13 +1,13 @@
-"""The parts of a site that is spread over simulated hosts (tests.agent.network_hosts)."""
+"""The parts of a site that is spread over simulated hosts (example.stack.network_hosts)."""
 
 import os
 import subprocess
 from dataclasses import replace
 
 from example.stack import postgres
+from example.stack.network_hosts import Host
 from example.stack.place import Place
 from example.stack.state import State
-from tests.agent.network_hosts import Host
 
 
 def start_server(db: Host, address: str, network: str, place: Place, state: State) -> None:

@@ -1,0 +1,78 @@
+"""What load hosts cost: figures measured at the same time, beside those that docs/scale.md assumes."""
+
+import os
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks import load_host_costs as costs
+from benchmarks.hosts_at_once import Done, Rounds, at_once
+from benchmarks.load_host_costs import Cost, Together
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+FOUR = Together(4, 30.0, 900.0, 0.2, 0.9, 12.0, 2.0)
+
+
+def test_what_is_assumed_is_what_the_page_assumes() -> None:
+    (answers,) = re.findall(r"^\| a host writes its answer .*", PAGE, re.MULTILINE)
+    assert re.findall(r"(\d+) ms", answers) == [f"{costs.ASSUMED_ANSWER_MS:.0f}"] * 4
+    assert f"a clock was {costs.ASSUMED_CLOCK_MS} ms on each side" in " ".join(PAGE.split())
+    asked = 64 * costs.ASSUMED_QUESTIONS
+    assert f"64 hosts ask {asked} times a second" in " ".join(PAGE.split())
+
+
+def test_each_figure_stands_beside_what_is_assumed() -> None:
+    assert FOUR.rows() == [
+        ("all write their answers, ms", "11", "30"),
+        ("questions for an order a second", "40 are needed", "900 at most"),
+        ("clock error, each side, ms", "0.18", "0.20, worst 0.90"),
+        ("the owner joins a round, ms", "8", "12"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "questions", "holds"), [(1.0, 40.0, True), (1.1, 40.0, False), (1.0, 39.0, False)]
+)
+def test_each_bar_can_break(
+    seconds: float, questions: float, holds: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = [Cost("an order", seconds / 2, lambda hosts: hosts // 2)]
+    sixteen = FOUR._replace(hosts=16, questions_per_s=0.0)
+    status = costs._verdict(steps, {}, [FOUR._replace(questions_per_s=questions), sixteen], 1.0)
+    assert status == (0 if holds else 1)
+    said = capsys.readouterr().out
+    assert " 16: questions for an order a second" in said
+    assert ("do NOT hold" in said) is not holds
+
+
+def test_a_round_lasts_until_the_last_host_is_done() -> None:
+    first = [Done(10.0, 10.5, "a"), Done(10.1, 11.0, "b")]
+    rounds = Rounds([first, [Done(20.0, 22.0, "c")] * 2, [Done(30.0, 30.25, "d")] * 2])
+    assert rounds.seconds() == 1.0
+    assert rounds.found() == ["a", "b", "c", "c", "d", "d"]
+
+
+def where(_shared: str, row: int) -> tuple[int, int]:
+    return row, os.getpid()
+
+
+def test_each_host_has_a_process_and_all_begin_a_round_together() -> None:
+    found = at_once([7, 8, 9], partial(where, "x"), rounds=2)
+    by_round = [[done.found for done in each] for each in found.rounds]
+    assert [row for row, _pid in by_round[0]] == [row for row, _pid in by_round[1]] == [7, 8, 9]
+    pids = {pid for _row, pid in by_round[0]}
+    assert len(pids) == 3
+    assert os.getpid() not in pids
+    assert max(done.end_s for done in found.rounds[0]) <= min(done.begin_s for done in found.rounds[1])
+
+
+def fail(row: int) -> None:
+    if row == 8:
+        raise LookupError("no such row")
+
+
+def test_one_that_fails_ends_all() -> None:
+    with pytest.raises(LookupError, match="no such row"):
+        at_once([8, 7], fail, rounds=2)

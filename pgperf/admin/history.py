@@ -16,6 +16,7 @@ from pgperf.reports import history
 from pgperf.reports.csv_results import CSV_TYPE
 from pgperf.reports.history import Asked, History, files
 from pgperf.reports.history import page as shown
+from pgperf.runs.change_text import step_title
 
 FILES = ("history.csv", "history.json")
 _DIGITS = 18
@@ -83,14 +84,15 @@ def _number(text: str) -> int | None:
 
 def _shown(found: History) -> dict[str, Any]:
     step = next(iter(found.series), None)
+    changes = shown.changes(found)
     line = {"database": found.line.database, "definition": found.line.definition}
     return {
         "step": step,
-        "step_title": shown.step_title(step) if step else "",
+        "step_title": step_title(step) if step else "",
         "charts": shown.charts(found, step) if step else [],
-        "changes": shown.changes(found)[:_MOST_CHANGES],
+        "changes": changes[:_MOST_CHANGES],
         "no_changes": shown.no_changes(found),
-        "more_changes": max(0, len(found.changes) - _MOST_CHANGES),
+        "more_changes": max(0, len(changes) - _MOST_CHANGES),
         "run_table": shown.run_table(found, step) if step else None,
         "step_table": shown.step_table(found),
         "environment": shown.environment_table(found),

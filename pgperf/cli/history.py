@@ -67,7 +67,9 @@ def _parts(found: History) -> Iterator[str | Table]:
     first, last = found.runs[0].pk, found.runs[-1].pk
     count = len(found.runs)
     yield f"{found.benchmark} on {found.line.database_name}: {count} runs, #{first} to #{last}"
-    changes = "\n".join(f"{each.text}: {each.levels}" for each in page.changes(found))
+    changes = "\n".join(
+        "\n  ".join((f"{each.text}: {each.levels}", *each.layers)) for each in page.changes(found)
+    )
     yield changes or page.no_changes(found)
     yield page.step_table(found)
     if environment := page.environment_table(found):

@@ -49,7 +49,7 @@ def changed() -> list[Run]:
 
 def test_it_shows_changes_environment_and_notes(admin_page: Client, changed: list[Run]) -> None:
     shown = page(admin_page, changed[0])
-    since = ChangePoint.objects.get().run_id
+    since = ChangePoint.objects.get(below=BASE).run_id
     assert f"psycopg 3 · socket: 12 µs slower since run {since}, " in shown
     assert "3.11.2" in shown
     assert "3.13.0" in shown
@@ -57,6 +57,21 @@ def test_it_shows_changes_environment_and_notes(admin_page: Client, changed: lis
     assert "over libpq (C) · socket" in shown
     assert shown.count("<td data-value=") > 2 * len(changed)
     assert inline_parts(shown) == []
+
+
+def test_a_change_of_the_headline_names_the_steps_that_changed(
+    admin_page: Client, changed: list[Run]
+) -> None:
+    """The step's own change is told once, under the headline's."""
+    shown = page(admin_page, changed[0])
+    assert shown.count('class="pgperf-under pgperf-layer-change"') == 2
+    assert "its time per operation, the headline figure, was 80 µs and is 92 µs" in shown
+    assert (
+        "psycopg 3 · socket over libpq (C) · socket: 12 µs slower (1.14 times before, 1.31 times now)"
+        in shown
+    )
+    assert "this step explains +12 µs of +12 µs" in shown
+    assert "its step over libpq (C) · socket was" not in shown
 
 
 def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
@@ -70,7 +85,7 @@ def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
 
 
 def test_a_run_may_have_every_mark(admin_page: Client, changed: list[Run]) -> None:
-    since = ChangePoint.objects.get().run_id
+    since = ChangePoint.objects.get(below=BASE).run_id
     other = {"since": changed[0].pk, "differences": [["python", "3.11.2", "3.13.0"]]}
     Run.objects.filter(pk=since).update(notes="Upgraded.", environment_changes=other)
     assert '"kinds": ["change", "environment", "note"]' in page(admin_page, changed[0])
@@ -163,7 +178,7 @@ def test_runs_that_groups_hide_are_not_shown(
 ) -> None:
     """Neither they, nor their changes, nor what the next run's environment is compared with."""
     Run.objects.filter(pk__in=[run.pk for run in changed[:20]]).update(restricted=True, notes="hushed")
-    change = ChangePoint.objects.get()
+    change = ChangePoint.objects.get(below=BASE)
     assert change.run_id in [run.pk for run in changed[:20]]
     viewer = page(client_of("viewer"), changed[0])
     assert "hushed" not in viewer
@@ -197,7 +212,7 @@ def test_the_files_have_every_step(client_of: Callable[[str], Client], changed: 
     client = client_of("exporter")
     table = list(csv.DictReader(io.StringIO(client.get(address(changed[0], "history.csv")).content.decode())))
     assert len(table) == 2 * len(changed)
-    since = ChangePoint.objects.get().run_id
+    since = ChangePoint.objects.get(below=BASE).run_id
     assert [(row["run_id"], row["variant"]) for row in table if row["change"] == "1"] == [(str(since), LABEL)]
     data = json.loads(client.get(address(changed[0], "history.json")).content)
     assert [run["id"] for run in data["runs"]] == [run.pk for run in changed]

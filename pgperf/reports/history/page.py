@@ -27,7 +27,7 @@ from pgperf.reports.table import (
     time_column,
     words,
 )
-from pgperf.runs.change_text import day, levels, sentence, since, title
+from pgperf.runs.change_text import day, layers, levels, sentence, since, step_title, told
 from pgperf.runs.step_series import Point, Step
 
 #: More runs than that are drawn without their intervals.
@@ -37,15 +37,20 @@ _MOST_DIFFERENCES, _MOST_TEXT = 3, 80
 
 @dataclass(frozen=True)
 class ShownChange:
-    """A change in words, with its run to link to."""
+    """A change in words, with its run to link to; `layers` say which steps changed with it."""
 
     text: str
     levels: str
+    layers: tuple[str, ...]
     run: int
 
 
 def changes(history: History) -> list[ShownChange]:
-    return [ShownChange(sentence(each), levels(each), each.run_id) for each in history.changes]
+    """Without the steps that a change of the headline figure names."""
+    return [
+        ShownChange(sentence(each), levels(each), tuple(layers(each)), each.run_id)
+        for each in told(history.changes)
+    ]
 
 
 def no_changes(history: History) -> str:
@@ -55,13 +60,6 @@ def no_changes(history: History) -> str:
         text = _("There are too few runs to look for changes of level: %(count)d of %(least)d.")
         return text % {"count": count, "least": least}
     return _("No step has changed its level in these runs.")
-
-
-def step_title(step: Step) -> str:
-    """What the series of a step shows."""
-    if not step.below:
-        return _("%(variant)s: time per operation") % {"variant": title(step.variant)}
-    return _("%(variant)s over %(below)s") % {"variant": title(step.variant), "below": title(step.below)}
 
 
 def charts(history: History, step: Step) -> list[tuple[str, Chart]]:

@@ -44,7 +44,7 @@ def _read(options: dict[str, Any]) -> History:
     if benchmark is None:
         raise CommandError(f"There is no benchmark {options['benchmark']!r}; pgperf list has their names.")
     database = _database(options["database"])
-    asked = Asked(database, options["definition"], variant=None, most=history.MOST_IN_FILE)
+    asked = Asked(database, options["definition"], variant=None)
     found = history.read(benchmark, Run.objects.all(), asked)
     if found is None:
         where = f" on {options['database']}" if options["database"] else ""

@@ -64,7 +64,7 @@ def _changed(viewer: Viewer, since: datetime) -> set[_Line]:
 
 
 def _seen(viewer: Viewer, lines: set[_Line]) -> list[list[ChangePoint]]:
-    """All changes of each line's headline figure whose levels the viewer may know, the oldest first."""
+    """The changes of each line's headline figure that the viewer may know, the oldest first."""
     by_column = zip(_LINE, map(set, zip(*lines, strict=True)), strict=True)
     runs = Run.objects.order_by().filter(
         status=Run.Status.DONE, **{f"{name}__in": has for name, has in by_column}

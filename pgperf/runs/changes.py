@@ -95,7 +95,7 @@ def _numbers(run: Run) -> list[int]:
 
 def _last_changes(numbers: Sequence[int]) -> dict[Step, int]:
     """The run with which the present level of each step begins."""
-    rows = ChangePoint.objects.using(router.db_for_write(Run)).filter(run__in=numbers).order_by("run")
+    rows = ChangePoint.objects.using(router.db_for_write(Run)).filter(run__in=numbers).order_by("run_id")
     return {Step(label, below): run for label, below, run in rows.values_list("label", "below", "run_id")}
 
 

@@ -19,7 +19,7 @@ def seen_changes(line: QuerySet[Run], visible: QuerySet[Run]) -> list[ChangePoin
     """
     hidden = _numbers(line) - _numbers(visible)
     rows = ChangePoint.objects.filter(run__in=line.order_by().values("pk")).select_related("run")
-    changes = rows.order_by("run", "pk").defer(*(f"run__{name}" for name in _LARGE))
+    changes = rows.order_by("run_id", "pk").defer(*(f"run__{name}" for name in _LARGE))
     return sorted(of_seen_runs(changes, hidden), key=lambda change: -change.run_id)
 
 

@@ -90,6 +90,9 @@ class Settings:
     KEEP_RUNS_DAYS: int = 0
     #: Users, by the name that they log in with, who get an e-mail when a run's end shows a change.
     CHANGE_EMAILS: list[str] = field(default_factory=list)
+    #: Where browsers reach the site, for links in e-mail: "https://ops.example.com"; "": links have
+    #: the path only.
+    SITE_URL: str = ""
 
     @property
     def programs(self) -> dict[str, str]:

@@ -17,6 +17,7 @@ run_finished = Signal()
 #: A run ended in the state failed or lost; `run.error` says why. Sent after `run_finished`.
 run_failed = Signal()
 
-#: A run ended as done, and with it a step of its benchmark was found to have changed. Sent once for
-#: each change, after `run_finished`. Receivers also get `change` (a `pgperf.models.ChangePoint`).
+#: A run ended as done, and with it a step of its benchmark or the headline figure was found to have
+#: changed. Sent once for each change, after `run_finished`. Receivers also get `change` (a
+#: `pgperf.models.ChangePoint`); that of the headline figure has `layers`, what each layer's step did.
 change_found = Signal()

@@ -4,8 +4,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
+from django.utils import timezone
+
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, Run, VariantResult
+from pgperf.runs import changes
 from tests import factories
 
 LIBPQ_US = 70.0
@@ -22,9 +26,27 @@ def make_history(
     **fields: Any,
 ) -> list[Run]:
     """Runs of two layers, one a day; the upper layer takes `step_us` of the run's place more."""
-    return [
-        _run(at, step_us(at) + WAVE[at % len(WAVE)], environment(at), layers, fields) for at in range(count)
-    ]
+    with transaction.atomic():  # one commit for all
+        return [
+            _run(at, step_us(at) + WAVE[at % len(WAVE)], environment(at), layers, fields)
+            for at in range(count)
+        ]
+
+
+def make_slower(
+    step_us: Callable[[int], float] = lambda at: 10.0 if at < 18 else 22.0,
+    count: int = 24,
+    last: timedelta = timedelta(0),
+    every: timedelta = timedelta(hours=12),
+    **fields: Any,
+) -> list[Run]:
+    """Runs at equal intervals, the last one so long ago, whose changes are found as they end."""
+    runs, now = make_history(count, step_us, **fields), timezone.now()
+    for at, run in enumerate(runs):
+        run.finished_at = now - last - every * (count - 1 - at)
+        run.save()
+        changes.record(run)
+    return runs
 
 
 def _run(

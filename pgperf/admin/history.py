@@ -1,6 +1,7 @@
 """The page of a benchmark's results over its runs, and its files."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from pgperf.reports import history
 from pgperf.reports.csv_results import CSV_TYPE
 from pgperf.reports.history import Asked, History, files
 from pgperf.reports.history import page as shown
+from pgperf.runs.change_text import step_title
 
 FILES = ("history.csv", "history.json")
 _DIGITS = 18
@@ -27,7 +29,7 @@ def history_page(
     page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, *, may_export: bool, may_start: bool
 ) -> TemplateResponse:
     """The variant and the runs that the query string asks for. Raises Http404 for a malformed one."""
-    found = history.read(benchmark, _visible(request), _asked(request, history.MOST))
+    found = history.read(benchmark, _visible(request), _asked(request))
     context: dict[str, Any] = {
         "title": gettext("Results over runs: %s") % benchmark,
         "benchmark": benchmark,
@@ -40,7 +42,7 @@ def history_page(
 
 def download(request: HttpRequest, name: str, benchmark: Benchmark) -> HttpResponse:
     """All steps of the latest runs as a file. Raises Http404 for an unknown name, and without runs."""
-    asked = _asked(request, history.MOST_IN_FILE)
+    asked = replace(_asked(request), before=None, variant=None)
     found = history.read(benchmark, _visible(request), asked) if name in FILES else None
     if found is None:
         raise Http404
@@ -61,15 +63,13 @@ def _of_deleted_databases(request: HttpRequest, benchmark: Benchmark) -> int:
     return int(done.filter(database=None).count())
 
 
-def _asked(request: HttpRequest, most: int) -> Asked:
+def _asked(request: HttpRequest) -> Asked:
     given = request.GET
-    all_steps = most == history.MOST_IN_FILE
     return Asked(
         database=_number(given.get("database", "")),
         definition=given.get("definition", ""),
         before=_number(given.get("before", "")),
-        variant=None if all_steps else given.get("variant", ""),
-        most=most,
+        variant=given.get("variant", ""),
     )
 
 
@@ -83,23 +83,26 @@ def _number(text: str) -> int | None:
 
 def _shown(found: History) -> dict[str, Any]:
     step = next(iter(found.series), None)
+    changes = shown.changes(found)
     line = {"database": found.line.database, "definition": found.line.definition}
     return {
         "step": step,
-        "step_title": shown.step_title(step) if step else "",
+        "step_title": step_title(step) if step else "",
         "charts": shown.charts(found, step) if step else [],
-        "changes": shown.changes(found)[:_MOST_CHANGES],
+        "changes": changes[:_MOST_CHANGES],
         "no_changes": shown.no_changes(found),
-        "more_changes": max(0, len(found.changes) - _MOST_CHANGES),
+        "more_changes": max(0, len(changes) - _MOST_CHANGES),
         "run_table": shown.run_table(found, step) if step else None,
         "step_table": shown.step_table(found),
         "environment": shown.environment_table(found),
         "note": shown.note(found),
+        "listed": shown.listed(found),
         "choices": shown.choices([*found.steps]),
         "line": urlencode(line),
-        "earlier": _earlier(found, {**line, "variant": step.variant}) if step and found.earlier else "",
+        "earlier": _earlier(found, {**line, "variant": step.variant}) if step else "",
     }
 
 
 def _earlier(found: History, line: dict[str, Any]) -> str:
-    return urlencode({**line, "before": found.runs[0].pk})
+    """The query of the table's page before this one; "" without one."""
+    return urlencode({**line, "before": found.listed[0].pk}) if found.earlier_listed else ""

@@ -1,6 +1,7 @@
 """The page that starts a run: a preview with the needed resources, and the request by POST."""
 
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -17,8 +18,10 @@ from django.utils.translation import gettext_lazy as _
 from pgperf.access import permissions
 from pgperf.admin import audit, look, pages
 from pgperf.admin.form_token import TokenField, tell_of_earlier
+from pgperf.admin.ordered_choices import OrderedChoiceField
 from pgperf.core import limits
 from pgperf.core.exceptions import PgperfError
+from pgperf.db import client_environments
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.preview import Preview, preview
 from pgperf.reports.run_json import live_workers, worker_command
@@ -32,7 +35,7 @@ LENGTHS = (
 
 
 class StartForm(forms.Form):
-    """Database and length."""
+    """Database and length, and the environments where the site names some beside the default one."""
 
     database = forms.ModelChoiceField(Database.objects.none(), label=_("database"), empty_label=None)
     length = forms.ChoiceField(choices=LENGTHS, widget=forms.RadioSelect, label=_("length"))
@@ -46,11 +49,29 @@ class StartForm(forms.Form):
         label=_("time budget (s)"),
         help_text=_("Empty: the time that the benchmark sets or pgperf predicts."),
     )
+    environments = OrderedChoiceField(
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        label=_("environments"),
+        help_text=_(
+            "Two or more are measured side by side in every round, and compared with the first. None: those of"
+            " the benchmark."
+        ),
+    )
     token = TokenField()
 
-    def __init__(self, databases: QuerySet[Database], *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, databases: QuerySet[Database], *args: Any, environments: Sequence[str] = (), **kwargs: Any
+    ) -> None:
+        """`environments`: those of the benchmark, whose order the chosen ones keep."""
         super().__init__(*args, **kwargs)
         self.fields["database"].queryset = databases  # type: ignore[attr-defined]
+        names = dict.fromkeys((*environments, *client_environments.names()))
+        if environments and len(names) > 1:
+            self.fields["environments"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+            self.fields["environments"].stored = environments  # type: ignore[attr-defined]
+        else:
+            del self.fields["environments"]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -93,8 +114,9 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
 
 
 def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Database]) -> StartForm:
+    own = benchmark.environments
     if request.method == "POST" and not look.is_asked(request):
-        return StartForm(databases, request.POST)
+        return StartForm(databases, request.POST, environments=own)
     given = request.POST or request.GET
     requested = _by_pk(databases, given.get("database", ""))
     usual = _by_pk(databases, str(benchmark.database_id))
@@ -106,8 +128,10 @@ def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Databa
             "length": "quick" if given.get("length") == "quick" else "full",
             "budget_s": request.POST.get("budget_s", _budget_s(request.GET.get("budget_s"))),
             "confirm_name": look.typed_name(request),
+            "environments": given.getlist("environments") or own,
             "token": uuid.uuid4().hex,
         },
+        environments=own,
     )
 
 
@@ -144,7 +168,7 @@ def requested(page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark
     run = state.request(
         benchmark,
         database,
-        Overrides(budget_s=data["budget_s"]),
+        Overrides(budget_s=data["budget_s"], environments=data.get("environments") or None),
         quick=quick,
         user=request.user,
         token=data["token"],
@@ -160,9 +184,12 @@ def _again(request: HttpRequest, databases: QuerySet[Database], form: StartForm)
     """This page with the choices of the form."""
     database = _chosen(databases, form)
     length = "quick" if form["length"].value() == "quick" else "full"
-    chosen = {"database": database.pk if database else "", "length": length}
-    budget_s = _budget_s(form["budget_s"].value())
-    return f"{request.path}?{urlencode(chosen | ({'budget_s': budget_s} if budget_s else {}))}"
+    chosen: dict[str, Any] = {"database": database.pk if database else "", "length": length}
+    if budget_s := _budget_s(form["budget_s"].value()):
+        chosen["budget_s"] = budget_s
+    if environments := _environments(form):
+        chosen["environments"] = environments
+    return f"{request.path}?{urlencode(chosen, doseq=True)}"
 
 
 def after(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
@@ -201,7 +228,19 @@ def _preview(benchmark: Benchmark, database: Database | None, form: StartForm) -
     if database is None:
         return None
     quick = form["length"].value() == "quick"
-    return preview(benchmark, database, quick=quick, budget_s=_budget_s(form["budget_s"].value()))
+    budget_s, environments = _budget_s(form["budget_s"].value()), _environments(form)
+    return preview(benchmark, database, quick=quick, budget_s=budget_s, environments=environments)
+
+
+def _environments(form: StartForm) -> list[str] | None:
+    """Those that are ticked, of unvalidated input; None for the benchmark's own."""
+    if "environments" not in form.fields:
+        return None
+    field = form.fields["environments"]
+    with suppress(ValidationError):
+        found: list[str] = field.clean(form["environments"].value() or [])
+        return found or None
+    return None
 
 
 def _budget_s(text: Any) -> int | None:

@@ -74,6 +74,26 @@ def find(
     ]
 
 
+def at_place(
+    values: Sequence[float],
+    at: int,
+    half_widths: Sequence[float | None] = (),
+    blocks: int = BLOCKS.high,
+    among: int = 1,
+) -> ChangePoint:
+    """The change at a given place of values that have one level on either side, whether it is one or
+    only noise; `half_widths` and `blocks` as for `find`.
+
+    The 95 % intervals of `among` such changes hold together. Raises ValueError with fewer than
+    LEAST_AFTER values on a side.
+    """
+    if min(at, len(values) - at) < LEAST_AFTER:
+        raise ValueError(f"{at} and {len(values) - at} values are too few for two levels")
+    confidence = 1 - (1 - CONFIDENCE) / among
+    error = _own_error(half_widths, blocks)
+    return _change_point(np.asarray(values, dtype=float), at, error, 0, confidence)
+
+
 def least_change(level: float) -> float:
     """What counts as no change of a figure, in its unit: the margin of equal times, 1 %."""
     return abs(level) * math.expm1(MARGIN)
@@ -190,7 +210,9 @@ def _own_error(half_widths: Sequence[float | None], blocks: int) -> float:
     return float(np.median(known)) / student_t.quantile(CONFIDENCE, max(1, blocks - 1)) if known else 0.0
 
 
-def _change_point(series: np.ndarray, at: int, error: float, offset: int) -> ChangePoint:
+def _change_point(
+    series: np.ndarray, at: int, error: float, offset: int, confidence: float = CONFIDENCE
+) -> ChangePoint:
     """`series`: the two levels beside the place.
 
     The interval is that of the step around the medians, which is known better than their difference.
@@ -198,6 +220,6 @@ def _change_point(series: np.ndarray, at: int, error: float, offset: int) -> Cha
     before, after = float(np.median(series[:at])), float(np.median(series[at:]))
     rest = _clipped(series - np.repeat((before, after), (at, len(series) - at)))
     step = _Regression.of(rest, _correlation(rest, at)).at(at, error)
-    apart, reach = after - before, student_t.quantile(CONFIDENCE, len(series) - 3) * step.error
+    apart, reach = after - before, student_t.quantile(confidence, len(series) - 3) * step.error
     low, high = apart + step.size - reach, apart + step.size + reach
     return ChangePoint(offset + at, before, after, min(low, apart), max(high, apart))

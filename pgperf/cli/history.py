@@ -44,7 +44,7 @@ def _read(options: dict[str, Any]) -> History:
     if benchmark is None:
         raise CommandError(f"There is no benchmark {options['benchmark']!r}; pgperf list has their names.")
     database = _database(options["database"])
-    asked = Asked(database, options["definition"], variant=None, most=history.MOST_IN_FILE)
+    asked = Asked(database, options["definition"], variant=None)
     found = history.read(benchmark, Run.objects.all(), asked)
     if found is None:
         where = f" on {options['database']}" if options["database"] else ""
@@ -67,7 +67,9 @@ def _parts(found: History) -> Iterator[str | Table]:
     first, last = found.runs[0].pk, found.runs[-1].pk
     count = len(found.runs)
     yield f"{found.benchmark} on {found.line.database_name}: {count} runs, #{first} to #{last}"
-    changes = "\n".join(f"{each.text}: {each.levels}" for each in page.changes(found))
+    changes = "\n".join(
+        "\n  ".join((f"{each.text}: {each.levels}", *each.layers)) for each in page.changes(found)
+    )
     yield changes or page.no_changes(found)
     yield page.step_table(found)
     if environment := page.environment_table(found):

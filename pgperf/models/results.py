@@ -120,11 +120,11 @@ class ComparisonResult(models.Model):
 
 
 class ChangePoint(models.Model):
-    """A run with which a step of its benchmark took a new level: what a variant takes more than the
-    layer below it, or the time of the lowest layer.
+    """A run with which a figure of its benchmark took a new level: a step, which is what a variant
+    takes more than the layer below it; the time of the lowest layer; or the headline figure.
 
     Levels are medians as they were when a later run found the change. `low_us` to `high_us` is the
-    95 % interval of their difference.
+    95 % interval of their difference. The label of a suite's headline figure names no workload.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="changes", db_index=False)
@@ -139,6 +139,8 @@ class ChangePoint(models.Model):
     high_us = models.FloatField()
     before_ratio = models.FloatField(null=True)
     after_ratio = models.FloatField(null=True)
+    #: Of the headline figure: what each layer's step did at that run, as runs/layer_changes.py has it.
+    layers = models.JSONField(null=True)
 
     class Meta:
         verbose_name = _("change point")

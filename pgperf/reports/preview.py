@@ -89,30 +89,33 @@ def preview(
     *,
     quick: bool,
     budget_s: int | None = None,
+    environments: Sequence[str] | None = None,
     workloads: Sequence[Workload] | None = None,
 ) -> Preview:
     """What a run of the benchmark on the database would do with the workers that are alive now.
 
-    `budget_s`: in place of the benchmark's. `workloads`: those of a benchmark that is not saved.
+    `budget_s`, `environments`: in place of the benchmark's. `workloads`: those of a benchmark that is
+    not saved.
     """
     workers = live_workers()
     skipped = skipped_layers(benchmark, workers)
     left_out = [LeftOut(layer=layer, reason=reason) for layer, reason in skipped.items()]
     left_out += [*_lacking_modes(benchmark), *_lacking_connections(benchmark, workers)]
-    environments = tuple(_environments(benchmark, workers))
-    left_out += _lacking_environments(benchmark, environments)
+    found = tuple(_environments(benchmark.environments if environments is None else environments, workers))
+    left_out += _lacking_environments(benchmark, found)
     rows = [Row(layer_title(layer), skipped.get(layer, "")) for layer in benchmark.layers]
     shown = Preview(
         database=database,
         routes=list(benchmark.routes),
         missing=definitions.missing_routes(benchmark, database),
         rows=rows,
-        environments=environments,
+        environments=found,
     )
+    asked = definitions.Overrides(budget_s=budget_s, environments=environments)
     try:
         plans = {
             length: make_plan(definitions.freeze(benchmark, database, overrides, workloads), left_out)
-            for length, overrides in _lengths(budget_s).items()
+            for length, overrides in _lengths(asked).items()
         }
     except PgperfError as error:
         return replace(shown, refusal=str(error))
@@ -186,10 +189,9 @@ def _lacking_connections(benchmark: Benchmark, workers: list[Worker]) -> Iterato
             yield LeftOut(layer=layer, connect=mode, reason=reasons[0])
 
 
-def _environments(benchmark: Benchmark, workers: list[Worker]) -> Iterator[EnvironmentRow]:
-    """The benchmark's environments, if it has others than the default one."""
-    names = benchmark.environments
-    for name in names if names != [DEFAULT] else ():
+def _environments(names: Sequence[str], workers: list[Worker]) -> Iterator[EnvironmentRow]:
+    """These environments, if there are others than the default one."""
+    for name in names if list(names) != [DEFAULT] else ():
         found = [_described(worker, name) for worker in workers]
         reasons = [each["refusal"] for each in found if "refusal" in each]
         if found and len(reasons) == len(found):
@@ -281,6 +283,6 @@ _ACCESS = {
 }
 
 
-def _lengths(budget_s: int | None) -> dict[bool, definitions.Overrides]:
+def _lengths(asked: definitions.Overrides) -> dict[bool, definitions.Overrides]:
     """Quick or not -> the overrides of such a run."""
-    return {quick: definitions.Overrides(quick=quick, budget_s=budget_s) for quick in (True, False)}
+    return {quick: replace(asked, quick=quick) for quick in (True, False)}

@@ -10,9 +10,9 @@ from django.utils.translation import ngettext
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unchecked
 from pgperf.analysis.grade import GradeWord
+from pgperf.analysis.headline import height
 from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.verdict import Confirmation, Lead, Verdict
-from pgperf.core.layers import LAYERS
 from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
@@ -20,7 +20,6 @@ from pgperf.reports.labels import clients_title, measured, role_names, variant_t
 from pgperf.reports.next_steps import ShownStep, shown_steps
 from pgperf.reports.table import CAUTION, Cell, Note, Offer, Table, text_column, words
 
-_LAYERS = list(LAYERS)
 #: The words that a verdict names.
 Words = tuple[str, ...]
 _DISTURBED: Words = (verdict_kinds.DISTURBED,)
@@ -131,12 +130,6 @@ def nearest_to_a_site(variants: Iterable[Variant]) -> list[Variant]:
         if known is None or height(each) >= height(known):
             last[each.route] = each
     return list(last.values())
-
-
-def height(variant: Variant) -> tuple[int, bool, int]:
-    """Its connections, then whether its loop is closed, as in ladders, then the place of its layer."""
-    place = _LAYERS.index(variant.layer) if variant.layer in LAYERS else len(_LAYERS)
-    return variant.connections, not variant.rate, place
 
 
 def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:

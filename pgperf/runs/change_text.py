@@ -1,14 +1,18 @@
 """A change point in words, for pages, commands and e-mail."""
 
 import re
+from collections.abc import Sequence
 
 from django.utils.formats import number_format
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.core.layers import LAYERS
 from pgperf.core.time_units import MICROSECONDS, MILLISECONDS, SECONDS, TimeUnit, decimals, unit_of
 from pgperf.models import ChangePoint, Run
+from pgperf.runs.layer_changes import LayerChange, layers_of
+from pgperf.runs.step_series import Step
 
 _LAYER = re.compile(r"^\S+")  # a label begins with it
 
@@ -37,16 +41,83 @@ def levels(change: ChangePoint) -> str:
     """The levels, and the ratios to the layer below."""
     unit = unit_of([change.before_us, change.after_us])
     numbers = {"before": _time(change.before_us, unit), "after": _time(change.after_us, unit)}
+    if change.layers is not None:
+        return _headline_levels(change, numbers)
     if not change.below:
         return _("its time per operation was %(before)s and is %(after)s") % numbers
     text = _("its step over %(below)s was %(before)s and is %(after)s") % {
         **numbers,
         "below": title(change.below),
     }
-    if change.before_ratio is None or change.after_ratio is None:
+    return f"{text}{_ratios(change)}"
+
+
+def layers(change: ChangePoint) -> list[str]:
+    """Which layers' steps changed with the headline figure at the same run, each in a line, and what
+    they add up to; nothing of another change.
+    """
+    found = layers_of(change)
+    changed = [each for each in found if each.changed]
+    if not changed:
+        return [_("no layer’s step changed beyond its noise")] if found else []
+    lines = [f"{step_title(each.step)}: {_apart(each.apart_us)}{_ratios(each)}" for each in changed]
+    sums = {
+        "sum": _signed(sum(each.apart_us for each in changed)),
+        "whole": _signed(change.after_us - change.before_us),
+    }
+    total = ngettext(
+        "this step explains %(sum)s of %(whole)s",
+        "these steps add up to %(sum)s of %(whole)s",
+        len(changed),
+    )
+    return [*lines, total % sums]
+
+
+def told(changes: Sequence[ChangePoint]) -> list[ChangePoint]:
+    """The changes in their order, without the steps that a headline's change of the same run names;
+    of one run, the headline's first.
+    """
+    by_run: dict[int, list[ChangePoint]] = {}
+    for change in changes:
+        by_run.setdefault(change.run_id, []).append(change)
+    return [each for of_run in by_run.values() for each in _told_of_run(of_run)]
+
+
+def _told_of_run(changes: Sequence[ChangePoint]) -> list[ChangePoint]:
+    named = {each.step for change in changes for each in layers_of(change) if each.changed}
+    left = [each for each in changes if each.layers is not None or (each.label, each.below) not in named]
+    return sorted(left, key=lambda each: each.layers is None)
+
+
+def _headline_levels(change: ChangePoint, numbers: dict[str, str]) -> str:
+    text = _("its time per operation, the headline figure, was %(before)s and is %(after)s") % numbers
+    if change.before_us <= 0:
         return text
+    return f"{text} ({_('%(ratio)s times') % {'ratio': _ratio(change.after_us / change.before_us)}})"
+
+
+def _ratios(change: ChangePoint | LayerChange) -> str:
+    """Those to the layer below, in brackets; "" where they are not known."""
+    if change.before_ratio is None or change.after_ratio is None:
+        return ""
     ratios = {"before": _ratio(change.before_ratio), "after": _ratio(change.after_ratio)}
-    return f"{text} ({_('%(before)s times before, %(after)s times now') % ratios})"
+    return f" ({_('%(before)s times before, %(after)s times now') % ratios})"
+
+
+def _signed(us: float) -> str:
+    return f"{'−' if us < 0 else '+'}{_time(abs(us), unit_of([us]))}"
+
+
+def _apart(us: float) -> str:
+    text = _("%s slower") if us > 0 else _("%s faster")
+    return text % _time(abs(us), unit_of([us]))
+
+
+def step_title(step: Step) -> str:
+    """What the series of a step shows."""
+    if not step.below:
+        return _("%(variant)s: time per operation") % {"variant": title(step.variant)}
+    return _("%(variant)s over %(below)s") % {"variant": title(step.variant), "below": title(step.below)}
 
 
 def title(label: str) -> str:

@@ -1,11 +1,14 @@
-"""What changed when a run ended: change points in its steps, and its environment.
+"""What changed when a run ended: change points in its headline figure and its steps, and its
+environment.
 
 Both are stored when a run ends, so that pages read rows and test nothing, and so that each change
 is found once. The test begins at the last change that is stored, at most WINDOW runs back.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.db import router
@@ -21,7 +24,17 @@ from pgperf.analysis.definition_diff import (
 from pgperf.core import limits
 from pgperf.core.records import CAPTURES
 from pgperf.models import ChangePoint, Run
-from pgperf.runs.step_series import Point, Series, Step, comparable, series_of, steps_of
+from pgperf.runs.headline_ladder import Ladder, headline_series, ladder_of
+from pgperf.runs.layer_changes import layers_at
+from pgperf.runs.step_series import (
+    Series,
+    Step,
+    comparable,
+    series_of,
+    steps_of,
+    typical_ratio,
+    typical_time,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -46,16 +59,32 @@ def record(run: Run) -> list[ChangePoint]:
 
 
 def _found(run: Run) -> list[ChangePoint]:
+    """The changes of the headline figure first, then those of the steps."""
     using = router.db_for_write(Run)
     numbers = _numbers(run)
     if len(numbers) <= LEAST_AFTER:
         return []
-    last = _last_changes(numbers)
+    last, steps = _last_changes(numbers), steps_of(run.pk, using)
+    series, ladder = series_of(numbers, steps, using), ladder_of(steps)
     found = []
-    for step, series in series_of(numbers, steps_of(run.pk, using), using).items():
-        since = last.get(step, 0)
-        found += _new(run, step, {number: point for number, point in series.items() if number >= since})
+    if ladder:
+        points = _since(headline_series(ladder, numbers, using), last.get(ladder.step, 0))
+        found += _new(run, ladder.step, points, partial(_layers, run, ladder, series))
+    for step, each in series.items():
+        if not ladder or step != ladder.step:
+            found += _new(run, step, _since(each, last.get(step, 0)))
     return found
+
+
+def _since(series: Series, begin: int) -> Series:
+    return {number: point for number, point in series.items() if number >= begin}
+
+
+def _layers(
+    run: Run, ladder: Ladder, series: Mapping[Step, Series], runs: Sequence[int], at: int
+) -> list[dict[str, Any]]:
+    """What the layers did with a change of the headline figure, as JSON."""
+    return [asdict(each) for each in layers_at(ladder, series, runs, at, _most_blocks(run))]
 
 
 def _numbers(run: Run) -> list[int]:
@@ -66,25 +95,34 @@ def _numbers(run: Run) -> list[int]:
 
 def _last_changes(numbers: Sequence[int]) -> dict[Step, int]:
     """The run with which the present level of each step begins."""
-    rows = ChangePoint.objects.using(router.db_for_write(Run)).filter(run__in=numbers).order_by("run")
+    rows = ChangePoint.objects.using(router.db_for_write(Run)).filter(run__in=numbers).order_by("run_id")
     return {Step(label, below): run for label, below, run in rows.values_list("label", "below", "run_id")}
 
 
-def _new(run: Run, step: Step, series: Series) -> list[ChangePoint]:
-    """The changes in what is one level so far, stored."""
-    points = list(series.values())
-    least = least_change(_typical_time(points))
+def _new(
+    run: Run,
+    step: Step,
+    series: Series,
+    layers: Callable[[Sequence[int], int], list[dict[str, Any]] | None] = lambda runs, at: None,
+) -> list[ChangePoint]:
+    """The changes in what is one level so far, stored. `layers` tells what the layers did, from the
+    runs of two levels and the run with which the later one begins.
+    """
+    points, numbers = list(series.values()), list(series)
+    least = least_change(typical_time(points))
     half_widths = [point.half_width_us for point in points]
     places = find([point.us for point in points], half_widths, least, _most_blocks(run))
     ends = [0, *(place.at for place in places), len(points)]
     made = []
     for begin, place, end in zip(ends, places, ends[2:], strict=False):
+        before, after = typical_ratio(points[begin : place.at]), typical_ratio(points[place.at : end])
         levels = {
             "before_us": place.before, "after_us": place.after, "low_us": place.low, "high_us": place.high,
-            "before_ratio": _ratio(points[begin : place.at]), "after_ratio": _ratio(points[place.at : end]),
+            "before_ratio": before, "after_ratio": after,
+            "layers": layers(numbers[begin:end], numbers[place.at]),
         }  # fmt: skip
         row, is_new = ChangePoint.objects.using(router.db_for_write(Run)).get_or_create(
-            run_id=list(series)[place.at],
+            run_id=numbers[place.at],
             label=step.variant,
             below=step.below,
             defaults={"found_by": run.pk, **levels},
@@ -102,20 +140,6 @@ def _most_blocks(run: Run) -> int:
         return limits.BLOCKS.high
     blocks = int(asked.get("blocks", limits.BLOCKS.high))
     return blocks if blocks > 1 else int(asked.get("rounds", limits.ROUNDS.high))
-
-
-def _typical_time(points: Sequence[Point]) -> float:
-    """The variant's time per operation, µs: a step may be near 0."""
-    return _middle(point.time_us for point in points) or 0.0
-
-
-def _ratio(points: Sequence[Point]) -> float | None:
-    return _middle(point.ratio for point in points)
-
-
-def _middle(values: Iterable[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
-    return known[len(known) // 2] if known else None
 
 
 def _record_environments(run: Run) -> None:

@@ -19,8 +19,8 @@ def seen_changes(line: QuerySet[Run], visible: QuerySet[Run]) -> list[ChangePoin
     """
     hidden = _numbers(line) - _numbers(visible)
     rows = ChangePoint.objects.filter(run__in=line.order_by().values("pk")).select_related("run")
-    changes = rows.order_by("run", "pk").defer(*(f"run__{name}" for name in _LARGE))
-    return sorted(_of_seen_runs(changes, hidden), key=lambda change: -change.run_id)
+    changes = rows.order_by("run_id", "pk").defer(*(f"run__{name}" for name in _LARGE))
+    return sorted(of_seen_runs(changes, hidden), key=lambda change: -change.run_id)
 
 
 def changes_up_to(run: Run, visible: QuerySet[Run]) -> list[ChangePoint]:
@@ -33,8 +33,10 @@ def _numbers(runs: QuerySet[Run]) -> set[int]:
     return set(runs.order_by().values_list("pk", flat=True))
 
 
-def _of_seen_runs(changes: Iterable[ChangePoint], hidden: Collection[int]) -> Iterable[ChangePoint]:
-    """Their levels are those from the change before to the run that showed this one."""
+def of_seen_runs(changes: Iterable[ChangePoint], hidden: Collection[int]) -> Iterable[ChangePoint]:
+    """Those whose levels are of no hidden run: levels are those from the change before to the run that
+    showed this one. `changes`: all of comparable runs, the oldest first.
+    """
     begins: dict[Step, int] = {}
     for change in changes:
         step = Step(change.label, change.below)

@@ -48,6 +48,20 @@ class Point:
 Series = dict[int, Point]
 
 
+def typical_time(points: Iterable[Point]) -> float:
+    """The median time per operation of the variant, µs: a step may be near 0."""
+    return _middle(point.time_us for point in points) or 0.0
+
+
+def typical_ratio(points: Iterable[Point]) -> float | None:
+    return _middle(point.ratio for point in points)
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = sorted(value for value in values if value is not None)
+    return known[len(known) // 2] if known else None
+
+
 def comparable(runs: QuerySet[Run], run: Run) -> QuerySet[Run]:
     """Those of the runs that are done and measured the same as this one on the same database."""
     same = {"benchmark": run.benchmark_id, "database": run.database_id}

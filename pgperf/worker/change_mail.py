@@ -8,16 +8,18 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth import get_user_model
 from django.core import mail
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.access import permissions
 from pgperf.conf import get_settings
 from pgperf.models import ChangePoint, Run
-from pgperf.runs.change_text import levels, sentence
+from pgperf.runs.change_text import layers, levels, sentence, told
 from pgperf.runs.seen_changes import seen_changes
 from pgperf.runs.step_series import comparable
 
@@ -57,7 +59,7 @@ def _messages(run: Run, changes: Sequence[ChangePoint]) -> Iterator[mail.EmailMe
     line = comparable(Run.objects.all(), run)
     for user in _readers(run):
         known = {each.pk for each in seen_changes(line, permissions.visible(line, user))}
-        if seen := [change for change in changes if change.pk in known]:
+        if seen := told([change for change in changes if change.pk in known]):
             yield mail.EmailMessage(_subject(run, seen), _body(run, seen), to=[user.email])
 
 
@@ -85,17 +87,38 @@ def _subject(run: Run, changes: Sequence[ChangePoint]) -> str:
 
 
 def _body(run: Run, changes: Sequence[ChangePoint]) -> str:
-    lines = [f"{sentence(change)}:\n  {levels(change)}." for change in changes]
     names = {"run": run.pk, "benchmark": run.benchmark_name, "database": run.database_name}
+    page = _page(run)
+    shows = [_("The page Results over runs of the benchmark shows them:"), page] if page else []
     return "\n".join(
         [
             _("Run %(run)s of %(benchmark)s on %(database)s ended, and with it these changes were found.")
             % names,
             "",
-            *lines,
+            *(line for change in changes for line in _lines(change)),
             "",
-            _("The page Results over runs of the benchmark shows them. So does this command:"),
+            *shows,
+            _("This command prints them:"),
             f"python manage.py pgperf history {run.benchmark_name} --database {run.database_name}",
             "",
         ]
     )
+
+
+def _lines(change: ChangePoint) -> Iterator[str]:
+    """The change, and the layers that changed with it."""
+    yield f"{sentence(change)}:"
+    yield f"  {levels(change)}."
+    if told := layers(change):
+        yield _("  At the same run:")
+        yield from (f"  - {line}" for line in told)
+
+
+def _page(run: Run) -> str:
+    """The address of the page; "" in a site without pgperf's pages."""
+    try:
+        path = reverse("admin:pgperf_benchmark_runs", args=[run.benchmark_id])
+    except Exception:  # as wide as what a urls.py can raise; Django's own checks tell of it
+        return ""
+    query = urlencode({"database": run.database_id, "definition": run.definition_hash})
+    return f"{get_settings().SITE_URL.rstrip('/')}{path}?{query}"

@@ -15,6 +15,7 @@ from tests import factories
 from tests.admin.test_csp import inline_parts
 from tests.admin.users import staff_client
 from tests.cpu_accounts import add_cpu_accounts
+from tests.histories import make_slower
 
 ADDRESSES = ("app_list", "pgperf_run_dashboard")
 HEAVY = ("definition", "timings", "summary", "latency_us", "top", "diagnostics", "http")
@@ -102,6 +103,27 @@ def test_no_query_loads_large_columns(admin_page: Client, run: Run) -> None:
         page(admin_page)
     selected = [query["sql"] for query in asked.captured_queries if "pgperf_" in query["sql"]]
     assert not [sql for sql in selected for name in HEAVY if f'."{name}"' in sql]
+
+
+def test_slower_benchmarks_take_as_many_queries_for_many_as_for_one(
+    client_of: Callable[[str], Client],
+) -> None:
+    """And none of them loads a large column."""
+    client, counts = client_of("viewer"), []
+    for names in (["one"], ["two", "three"]):
+        for name in names:
+            make_slower(database=factories.make_database(name))
+        page(client)
+        with CaptureQueriesContext(connection) as asked:
+            shown = page(client)
+        counts.append(len(asked))
+        selected = [query["sql"] for query in asked.captured_queries if "pgperf_" in query["sql"]]
+        assert not [sql for sql in selected for name in HEAVY if f'."{name}"' in sql]
+    assert counts[0] == counts[1]
+    assert shown.count("got slower in the last week") == 3
+    run = Run.objects.latest("pk")
+    query = f"database={run.database_id}&amp;definition={run.definition_hash}"
+    assert f'href="{reverse("admin:pgperf_benchmark_runs", args=[run.benchmark_id])}?{query}"' in shown
 
 
 @pytest.mark.parametrize("name", ADDRESSES)

@@ -3,7 +3,10 @@
 import csv
 import io
 import json
+import re
+import statistics
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
@@ -15,6 +18,7 @@ from django.urls import reverse
 from pgperf.models import ChangePoint, Run
 from pgperf.reports import history
 from pgperf.runs import changes
+from pgperf.runs.change_text import day
 from tests import factories
 from tests.admin.test_csp import inline_parts
 from tests.histories import BASE, LABEL, make_history
@@ -49,7 +53,7 @@ def changed() -> list[Run]:
 
 def test_it_shows_changes_environment_and_notes(admin_page: Client, changed: list[Run]) -> None:
     shown = page(admin_page, changed[0])
-    since = ChangePoint.objects.get().run_id
+    since = ChangePoint.objects.get(below=BASE).run_id
     assert f"psycopg 3 · socket: 12 µs slower since run {since}, " in shown
     assert "3.11.2" in shown
     assert "3.13.0" in shown
@@ -57,6 +61,21 @@ def test_it_shows_changes_environment_and_notes(admin_page: Client, changed: lis
     assert "over libpq (C) · socket" in shown
     assert shown.count("<td data-value=") > 2 * len(changed)
     assert inline_parts(shown) == []
+
+
+def test_a_change_of_the_headline_names_the_steps_that_changed(
+    admin_page: Client, changed: list[Run]
+) -> None:
+    """The step's own change is told once, under the headline's."""
+    shown = page(admin_page, changed[0])
+    assert shown.count('class="pgperf-under pgperf-layer-change"') == 2
+    assert "its time per operation, the headline figure, was 80 µs and is 92 µs" in shown
+    assert (
+        "psycopg 3 · socket over libpq (C) · socket: 12 µs slower (1.14 times before, 1.31 times now)"
+        in shown
+    )
+    assert "this step explains +12 µs of +12 µs" in shown
+    assert "its step over libpq (C) · socket was" not in shown
 
 
 def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
@@ -70,7 +89,7 @@ def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
 
 
 def test_a_run_may_have_every_mark(admin_page: Client, changed: list[Run]) -> None:
-    since = ChangePoint.objects.get().run_id
+    since = ChangePoint.objects.get(below=BASE).run_id
     other = {"since": changed[0].pk, "differences": [["python", "3.11.2", "3.13.0"]]}
     Run.objects.filter(pk=since).update(notes="Upgraded.", environment_changes=other)
     assert '"kinds": ["change", "environment", "note"]' in page(admin_page, changed[0])
@@ -123,18 +142,68 @@ def test_each_definition_and_database_has_runs_of_its_own(admin_page: Client) ->
     assert f"#{first[0].pk} · " in earlier
 
 
-def test_older_runs_are_a_page_away(
+def chart_of(shown: str) -> dict[str, Any]:
+    """The data of the first chart."""
+    (data,) = re.findall(r'<script id="chart-history-1-data" type="application/json">(.*?)</script>', shown)
+    found: dict[str, Any] = json.loads(data)
+    return found
+
+
+def test_all_runs_are_on_one_chart_and_a_page_of_them_in_the_table(
+    admin_page: Client, changed: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "PER_PAGE", 10)
+    shown, numbers = page(admin_page, changed[0]), [run.pk for run in changed]
+    assert chart_of(shown)["ticks"] == numbers
+    assert "24 runs." in shown
+    assert f"The table has the runs #{numbers[14]} to #{numbers[-1]}." in shown
+    assert "14 earlier runs" in shown
+    assert f"before={numbers[14]}" in shown
+    assert f"#{numbers[13]} · " not in shown
+    earlier = page(admin_page, changed[0], before=numbers[14])
+    assert chart_of(earlier) == chart_of(shown)
+    assert f"#{numbers[13]} · " in earlier
+    assert f"#{numbers[14]} · " not in earlier
+    assert "4 earlier runs" in earlier
+    assert "The latest runs" in earlier
+
+
+def test_a_chart_has_the_latest_runs_or_those_up_to_the_table(
     admin_page: Client, changed: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "MOST", 10)
-    shown = page(admin_page, changed[0])
+    shown, numbers = page(admin_page, changed[0]), [run.pk for run in changed]
+    assert chart_of(shown)["ticks"] == numbers[14:]
     assert "The latest 10 runs." in shown
-    assert "14 earlier runs" in shown
-    assert f"before={changed[14].pk}" in shown
-    assert f"#{changed[13].pk} · " not in shown
-    earlier = page(admin_page, changed[0], before=changed[14].pk)
-    assert f"#{changed[13].pk} · " in earlier
-    assert "The latest runs" in earlier
+    earlier = page(admin_page, changed[0], before=numbers[14])
+    assert chart_of(earlier)["ticks"] == numbers[4:14]
+    assert "10 earlier runs." in earlier
+    assert chart_of(page(admin_page, changed[0], before=numbers[0])) == chart_of(shown)
+
+
+def test_the_chart_has_the_median_of_each_level_and_exact_marks(
+    admin_page: Client, changed: list[Run]
+) -> None:
+    chart = chart_of(page(admin_page, changed[0]))
+    values, level = (series["values"] for series in chart["series"])
+    assert level == [statistics.median(values[:16])] * 16 + [statistics.median(values[16:])] * 8
+    marks = {mark["at"]: mark["kinds"] for mark in chart["happened"]}
+    assert marks == {4: ["note"], 16: ["change", "environment"]}
+
+
+def test_the_text_alternative_of_more_runs_than_the_table_has_tells_the_finding(admin_page: Client) -> None:
+    runs = make_history(history.PER_PAGE + 30)
+    ChangePoint.objects.create(
+        run=runs[20], label=LABEL, below=BASE, found_by=runs[25].pk, before_us=10.0, after_us=22.0,
+        low_us=11.0, high_us=13.0,
+    )  # fmt: skip
+    shown = page(admin_page, runs[0])
+    assert len(chart_of(shown)["x"]) == len(runs)
+    assert f"#{runs[20].pk} · " not in shown
+    finding = f"psycopg 3 · socket: 12 µs slower since run {runs[20].pk}, {day(runs[20])}."
+    assert re.search(
+        rf'role="img" aria-label="[^"]* over {len(runs)} runs, [^"]*{re.escape(finding)}"', shown
+    )
 
 
 def test_as_many_queries_for_many_runs_as_for_few(client_of: Callable[[str], Client]) -> None:
@@ -163,7 +232,7 @@ def test_runs_that_groups_hide_are_not_shown(
 ) -> None:
     """Neither they, nor their changes, nor what the next run's environment is compared with."""
     Run.objects.filter(pk__in=[run.pk for run in changed[:20]]).update(restricted=True, notes="hushed")
-    change = ChangePoint.objects.get()
+    change = ChangePoint.objects.get(below=BASE)
     assert change.run_id in [run.pk for run in changed[:20]]
     viewer = page(client_of("viewer"), changed[0])
     assert "hushed" not in viewer
@@ -197,7 +266,7 @@ def test_the_files_have_every_step(client_of: Callable[[str], Client], changed: 
     client = client_of("exporter")
     table = list(csv.DictReader(io.StringIO(client.get(address(changed[0], "history.csv")).content.decode())))
     assert len(table) == 2 * len(changed)
-    since = ChangePoint.objects.get().run_id
+    since = ChangePoint.objects.get(below=BASE).run_id
     assert [(row["run_id"], row["variant"]) for row in table if row["change"] == "1"] == [(str(since), LABEL)]
     data = json.loads(client.get(address(changed[0], "history.json")).content)
     assert [run["id"] for run in data["runs"]] == [run.pk for run in changed]

@@ -274,6 +274,63 @@ def test_a_run_that_needed_more_time_is_offered_with_it(
     assert Run.objects.latest("pk").definition["budget_s"] == int(seconds)
 
 
+def test_environments_are_boxes_where_the_settings_have_some(
+    admin_page: Client, page: str, database: Database, settings: Any
+) -> None:
+    assert 'name="environments"' not in admin_page.get(page).content.decode()
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    text = admin_page.get(page).content.decode()
+    assert re.findall(r'name="environments" value="(\w+)"[^>]*?( checked)?>', text) == [
+        ("default", " checked"), ("old", ""),
+    ]  # fmt: skip
+    assert "/opt/old" not in text
+    admin_page.post(page, form(database, environments=["default", "old"]))
+    assert Run.objects.get().definition["environments"] == ["default", "old"]
+    assert Benchmark.objects.get().environments == ["default"]
+
+
+@pytest.mark.parametrize(
+    ("own", "ticked", "run"),
+    [
+        (["old", "default"], ["default", "old"], ["old", "default"]),
+        (["default"], ["old"], ["old"]),
+        (["old", "default"], [], ["old", "default"]),
+    ],
+)
+def test_the_baseline_is_that_of_the_benchmark_where_it_is_ticked(
+    admin_page: Client, page: str, database: Database, settings: Any,
+    own: list[str], ticked: list[str], run: list[str],
+) -> None:  # fmt: skip
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    Benchmark.objects.update(environments=own)
+    admin_page.post(page, form(database, environments=ticked))
+    assert Run.objects.get().definition["environments"] == run
+
+
+def test_the_preview_has_the_environments_that_are_ticked(
+    admin_page: Client, page: str, database: Database, settings: Any
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    assert "Environments, side by side" not in admin_page.get(page).content.decode()
+    again = admin_page.post(page, form(database, environments=["default", "old"], update="1"))["Location"]
+    assert again.endswith("&environments=default&environments=old")
+    text = admin_page.get(again).content.decode()
+    assert "Environments, side by side" in text
+    assert len(re.findall(r'name="environments"[^>]* checked', text)) == 2
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("wrong", ["/opt/old/bin/python", "gone"])
+def test_an_environment_without_a_name_in_the_settings_is_refused(
+    admin_page: Client, page: str, database: Database, settings: Any, wrong: str
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    text = admin_page.post(page, form(database, environments=["default", wrong])).content.decode()
+    assert "No run was started." in text
+    assert not Run.objects.exists()
+    assert admin_page.get(page, {"environments": wrong}).status_code == 200
+
+
 def test_without_a_time_budget_a_run_has_that_of_its_benchmark(
     admin_page: Client, page: str, database: Database
 ) -> None:

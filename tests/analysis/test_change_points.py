@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE, WINDOW, find, least_change
+from pgperf.analysis.change_points import (
+    LEAST_AFTER,
+    LEAST_BEFORE,
+    WINDOW,
+    at_place,
+    find,
+    least_change,
+)
 
 US = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
 
@@ -138,3 +145,24 @@ def test_neither_the_unit_nor_an_offset_matters(factor: float, offset: float) ->
     values[30:] += 20
     moved = [factor * (value + offset) for value in values]
     assert places(moved) == places(values) != []
+
+
+@pytest.mark.parametrize("size", [0.0, 8.0])
+def test_at_a_given_place_the_interval_contains_the_step_or_none(size: float) -> None:
+    values = noise(60)
+    values[30:] += size
+    change = at_place([*values], 30)
+    assert change.low < size < change.high
+    assert (change.low > 0) == (size > 0)
+    assert (change.before, change.after) == (np.median(values[:30]), np.median(values[30:]))
+
+
+def test_intervals_that_hold_together_are_wider() -> None:
+    alone, together = (at_place([*noise(30)], 20, among=count) for count in (1, 5))
+    assert together.low < alone.low < alone.high < together.high
+
+
+@pytest.mark.parametrize("at", [0, LEAST_AFTER - 1, 30 - LEAST_AFTER + 1, 30])
+def test_a_level_of_too_few_values_is_refused(at: int) -> None:
+    with pytest.raises(ValueError, match="too few"):
+        at_place([*noise(30)], at)

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
+
+from pgperf.models import Database, Target
 
 #: Pages ask for news every two seconds, on a machine that may be busy. Only a failure waits so long.
 expect.set_options(timeout=30_000)
@@ -77,6 +80,20 @@ def own_page(browser: Browser, live_server: LiveServer, transactional_db: None) 
         page.click("[type=submit]")
         yield page
     context.close()
+
+
+@pytest.fixture
+def database(stack: dict[str, str], transactional_db: None) -> Database:
+    """The test database over its Unix socket."""
+    name = str(connection.settings_dict["NAME"])
+    database = Database.objects.create(
+        name="demo", dbname=name, credential="alias:default", allow_fixtures=True
+    )
+    Target.objects.create(
+        database=database, route="socket", host=stack["PGPERF_DB_SOCKET"], port=stack["PGPERF_DB_PORT"],
+        sslmode=Target.SSLMode.DISABLE,
+    )  # fmt: skip
+    return database
 
 
 def look(page: Page, width: int, scheme: str) -> str:

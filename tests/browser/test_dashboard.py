@@ -13,6 +13,7 @@ from tests import factories
 from tests.browser.conftest import look
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts
+from tests.histories import make_slower
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -22,12 +23,13 @@ LOOKS = [(1280, "light"), (1280, "dark"), (800, "light"), (800, "dark")]
 
 
 def filled() -> Run:
-    """Runs of two benchmarks, one of them with a history, and what needs attention."""
+    """Runs of benchmarks, one with a history and one that got slower, and what needs attention."""
     worker = factories.make_worker()
     worker.versions |= {"pgperf": "0.0.1"}
     worker.save()
     live = factories.make_database("shop-live", production=True, agent="east")
     factories.make_database()
+    make_slower(benchmark=factories.make_benchmark("nightly"))
     for at in range(12):
         run = add_cpu_accounts(factories.make_results(factories.make_run()))
         rows = run.variants.filter(layer="django_orm", route="socket")

@@ -5,33 +5,19 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from example.stack.part import Part
 from pgperf.catalog.sync import copy_catalog
-from pgperf.models import Benchmark, Database, MachineLook, Run, Target
+from pgperf.models import Benchmark, Database, MachineLook, Run
 from tests import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 #: Long enough for a loaded machine; a run that ends at once ends the wait at once.
 RUN_MS = 120_000
-
-
-@pytest.fixture
-def database(stack: dict[str, str]) -> Database:
-    """The test database over its Unix socket."""
-    name = str(connection.settings_dict["NAME"])
-    database = Database.objects.create(
-        name="demo", dbname=name, credential="alias:default", allow_fixtures=True
-    )
-    Target.objects.create(
-        database=database, route="socket", host=stack["PGPERF_DB_SOCKET"], port=stack["PGPERF_DB_PORT"],
-        sslmode=Target.SSLMode.DISABLE,
-    )  # fmt: skip
-    return database
 
 
 @pytest.fixture

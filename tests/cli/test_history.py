@@ -33,6 +33,7 @@ def test_it_prints_changes_and_steps(runs: list[Run]) -> None:
     text = history("orm-overhead")
     assert text.startswith(f"orm-overhead on demo: 24 runs, #{runs[0].pk} to #{runs[-1].pk}\n")
     assert "psycopg 3 · socket: 12 µs slower since run " in text
+    assert "\n  this step explains +12 µs of +12 µs\n" in text
     assert "libpq (C) · socket: time per operation" in text
 
 
@@ -51,6 +52,9 @@ def test_few_runs_are_not_said_to_be_without_changes(count: int, said: str) -> N
 def test_json_and_csv_have_every_point(runs: list[Run]) -> None:
     data = json.loads(history("orm-overhead", "--database", "demo", "--json"))
     assert [(each["variant"], len(each["points"])) for each in data["series"]] == [(BASE, 24), (LABEL, 24)]
+    headline, step = data["changes"]
+    assert (headline["variant"], headline["below"], step["layers"]) == (LABEL, None, None)
+    assert [(each["label"], each["changed"]) for each in headline["layers"]] == [(LABEL, True), (BASE, False)]
     table = list(csv.DictReader(io.StringIO(history("orm-overhead", "--csv"))))
     assert [row["run_id"] for row in table if row["variant"] == LABEL] == [str(run.pk) for run in runs]
 

@@ -1,8 +1,10 @@
 """The dashboard's figures, as one user sees them."""
 
+import re
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import django
 import pytest
@@ -13,7 +15,7 @@ from django.utils import timezone
 import pgperf
 from pgperf import schedules
 from pgperf.analysis.grade import Disturbance, Grade
-from pgperf.models import Benchmark, Database, Pause, Run, Schedule, VariantResult, Worker
+from pgperf.models import Benchmark, ChangePoint, Database, Pause, Run, Schedule, VariantResult, Worker
 from pgperf.reports.dashboard import Dashboard, Viewer, attention, read
 from pgperf.reports.dashboard.series import MOST
 from pgperf.runs import retention
@@ -21,6 +23,7 @@ from pgperf.runs.change_text import day
 from tests import factories
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts
+from tests.histories import make_slower
 
 pytestmark = pytest.mark.django_db
 
@@ -251,6 +254,73 @@ def test_a_disturbed_newest_run_needs_attention_until_a_quiet_one() -> None:
     measured()
     assert concern.subject not in subjects(shown())
     assert [head.caution for line in shown().benchmarks if (head := line.headline)] == [""]
+
+
+def test_what_got_slower_in_the_last_week_needs_attention_and_leads_to_its_history() -> None:
+    factories.make_worker()
+    runs = make_slower()
+    [concern] = shown().concerns
+    assert concern.subject == "orm-overhead on demo got slower in the last week"
+    since = f"12 µs slower since run {runs[18].pk}, {day(runs[18])}"
+    assert re.fullmatch(rf"{since}: 92\.\d instead of 80\.\d µs per operation \(×1\.1\d+\)\.", concern.text)
+    assert concern.remedy
+    assert (concern.history, concern.run) == (runs[0].benchmark_id, None)
+    line = {"database": runs[0].database_id, "definition": runs[0].definition_hash}
+    assert concern.query == urlencode(line)
+
+
+def test_each_benchmark_and_database_is_named_the_most_slowed_first() -> None:
+    factories.make_worker()
+    make_slower()
+    make_slower(lambda at: 10.0 if at < 18 else 40.0, database=factories.make_database("other"))
+    assert subjects(shown()) == [
+        f"orm-overhead on {name} got slower in the last week" for name in ("other", "demo")
+    ]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        {"last": timedelta(days=5)},
+        {"step_us": lambda at: 22.0 if at < 18 else 10.0},
+        {"step_us": lambda at: 10.0 if at < 10 or at >= 18 else 22.0},
+        {"intervention": "double_clients"},
+    ],
+    ids=["longer-ago", "faster", "made-good", "test-of-a-verdict"],
+)
+def test_no_slower_headline_is_no_concern(history: dict[str, Any]) -> None:
+    factories.make_worker()
+    make_slower(**history)
+    assert ChangePoint.objects.filter(layers__isnull=False).exists()
+    assert subjects(shown()) == []
+
+
+def test_two_changes_of_a_week_are_told_together() -> None:
+    factories.make_worker()
+    levels = (10.0, 20.0, 30.0)
+    runs = make_slower(lambda at: levels[at // 14], count=42, every=timedelta(hours=4))
+    assert ChangePoint.objects.filter(layers__isnull=False).count() == 2
+    [concern] = shown().concerns
+    assert concern.text.startswith(f"20 µs slower since run {runs[14].pk}, ")
+
+
+def test_a_headline_of_hidden_runs_is_not_told() -> None:
+    """Its level before is a median of runs that the user may not see."""
+    factories.make_worker()
+    runs = make_slower()
+    clerk = User.objects.create_user("clerk")
+    assert len(subjects(shown(clerk))) == 1
+    Run.objects.filter(pk=runs[2].pk).update(restricted=True)
+    assert subjects(shown(clerk)) == []
+    assert len(subjects(shown())) == 1
+
+
+def test_a_user_who_sees_no_benchmarks_is_led_to_the_run() -> None:
+    factories.make_worker()
+    runs = make_slower()
+    [concern] = shown(None, Benchmark).concerns
+    assert (concern.history, concern.run) == (None, runs[18].pk)
+    assert shown(None, Run).concerns == []
 
 
 def test_a_role_that_can_write_needs_attention() -> None:

@@ -1,5 +1,6 @@
 """Changes are found and announced once, when a run ends, and never fail it."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,8 @@ from django.db.models import F
 from pgperf import signals
 from pgperf.models import ChangePoint, ComparisonResult, Run
 from pgperf.runs import changes
-from pgperf.runs.change_text import levels, sentence
+from pgperf.runs.change_text import layers, levels, sentence, told
+from pgperf.runs.layer_changes import layers_of
 from tests import factories
 from tests.histories import BASE, LABEL, make_history
 
@@ -34,28 +36,85 @@ def stepped(at: int) -> float:
     return 10.0 if at < 20 else 22.0
 
 
+def steps(heard: list[dict[str, Any]]) -> list[ChangePoint]:
+    """Without those of the headline figure."""
+    return [given["change"] for given in heard if given["change"].layers is None]
+
+
 def record_all(runs: list[Run]) -> list[list[ChangePoint]]:
     return [changes.record(run) for run in runs]
 
 
+def slow_down(runs: list[Run], layer: str, more_us: float) -> None:
+    """The step of one layer, on which the layers above it stand."""
+    for run in runs:
+        rows = list(run.variants.order_by("position"))
+        place = [row.layer for row in rows].index(layer)
+        for row in rows[place:]:
+            row.us_per_op += more_us
+            row.save()
+        for pair in ComparisonResult.objects.filter(run=run).select_related("variant", "baseline"):
+            pair.ratio = pair.variant.us_per_op / pair.baseline.us_per_op
+            pair.delta_us = pair.variant.us_per_op - pair.baseline.us_per_op
+            pair.delta_low_us, pair.delta_high_us = pair.delta_us - 0.2, pair.delta_us + 0.2
+            pair.save()
+
+
 def test_each_change_is_announced_once_and_at_its_run(heard: list[dict[str, Any]]) -> None:
+    """That of the step, and that of the headline figure."""
     runs = make_history(30, stepped)
-    found = [each for each in record_all(runs) if each]
-    assert len(found) == 1
-    [[change]] = found
-    assert (change.label, change.below) == (LABEL, BASE)
+    found = [change for each in record_all(runs) for change in each]
+    assert [change.below for change in found] == ["", BASE]
+    change = found[1]
+    assert (change.label, change.layers) == (LABEL, None)
     assert abs([run.pk for run in runs].index(change.run_id) - 20) <= 1
     assert change.after_us - change.before_us == pytest.approx(12, abs=0.5)
     assert change.before_ratio == pytest.approx(1.14, abs=0.01)
     assert change.after_ratio == pytest.approx(1.31, abs=0.01)
-    assert [(each["change"], each["run"].pk) for each in heard] == [(change, change.found_by)]
+    assert [(each["change"], each["run"].pk) for each in heard] == [(each, each.found_by) for each in found]
     assert change.found_by in [run.pk for run in runs[22:26]]
-    assert ChangePoint.objects.count() == 1
+    assert ChangePoint.objects.count() == 2
 
 
 def test_a_second_change_is_found_after_the_first(heard: list[dict[str, Any]]) -> None:
     record_all(make_history(45, lambda at: 10.0 if at < 15 else 20.0 if at < 30 else 14.0))
-    assert [round(each["change"].after_us) for each in heard] == [20, 14]
+    assert [round(change.after_us) for change in steps(heard)] == [20, 14]
+
+
+def test_a_change_of_the_headline_names_the_layers(heard: list[dict[str, Any]]) -> None:
+    """Here the third of four, whose step all layers above it stand on."""
+    runs = make_history(24, layers=("libpq", "psycopg", "django_cursor", "django_orm"))
+    slow_down(runs[16:], "django_cursor", 14.0)
+    record_all(runs)
+    [headline] = [given["change"] for given in heard if given["change"].layers is not None]
+    assert (headline.label, headline.below) == ("django_orm · socket", "")
+    assert headline.run_id == runs[16].pk
+    assert headline.after_us - headline.before_us == pytest.approx(14, abs=0.6)
+    found = layers_of(headline)
+    assert [(each.label.split()[0], each.changed) for each in found] == [
+        ("django_orm", False), ("django_cursor", True), ("psycopg", False), ("libpq", False),
+    ]  # fmt: skip
+    assert found[1].apart_us == pytest.approx(14, abs=0.6)
+    assert found[1].low_us < 14 < found[1].high_us
+    assert found[1].after_ratio == pytest.approx(found[1].before_ratio + 14 / 80, abs=0.01)
+    assert sum(each.apart_us for each in found) == pytest.approx(14, abs=0.6)
+    was = r"its time per operation, the headline figure, was \d+ µs and is 11[345] µs \(1\.1\d times\)"
+    assert re.fullmatch(was, levels(headline))
+    step, total = layers(headline)
+    assert step.startswith("Django cursor · socket over psycopg 3 · socket: 14 µs slower (1.1")
+    assert re.fullmatch(r"this step explains \+14 µs of \+1[345] µs", total)
+    assert [change.label.split()[0] for change in steps(heard)] == ["django_cursor"]
+    assert told([given["change"] for given in heard]) == [headline]
+
+
+def test_a_change_that_no_layer_has_alone_is_said_to_be_none(heard: list[dict[str, Any]]) -> None:
+    """0.5 µs in each of four layers, none of which counts."""
+    runs = make_history(30, layers=("libpq", "psycopg", "django_cursor", "django_orm"))
+    for layer in ("libpq", "psycopg", "django_cursor", "django_orm"):
+        slow_down(runs[16:], layer, 0.5)
+    record_all(runs)
+    [headline] = [given["change"] for given in heard]
+    assert layers(headline) == ["no layer’s step changed beyond its noise"]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +133,7 @@ def test_wide_intervals_of_two_blocks_do_not_hide_a_change(
     runs = make_history(24, lambda at: 10.0 if at < 14 else 12.0, definition=definition)
     ComparisonResult.objects.update(delta_low_us=F("delta_us") - 3, delta_high_us=F("delta_us") + 3)
     record_all(runs)
-    assert len(heard) == found
+    assert len(steps(heard)) == found
 
 
 def test_the_lowest_layer_changes_in_time(heard: list[dict[str, Any]]) -> None:
@@ -129,7 +188,7 @@ def test_a_failing_receiver_or_database_does_not_raise(
         record_all(make_history(24, stepped))
     finally:
         signals.change_found.disconnect(fail)
-    assert len(heard) == 1
+    assert len(steps(heard)) == 1
 
     def broken(*_given: Any) -> None:
         raise DatabaseError("gone")
@@ -140,7 +199,7 @@ def test_a_failing_receiver_or_database_does_not_raise(
 
 def test_words(heard: list[dict[str, Any]]) -> None:
     record_all(make_history(24, lambda at: 22.0 if at < 14 else 10.0))
-    change = heard[0]["change"]
+    [change] = steps(heard)
     ended = Run.objects.get(pk=change.run_id).finished_at
     assert ended
     assert sentence(change) == f"psycopg 3 · socket: 12 µs faster since run {change.run_id}, {ended.date()}"

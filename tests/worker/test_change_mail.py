@@ -74,6 +74,24 @@ def test_each_chosen_user_gets_one_message_about_the_run(change: ChangePoint) ->
     assert "pgperf history orm-overhead --database demo" in str(message.body)
 
 
+def test_it_names_the_layers_that_changed_and_leads_to_the_page(change: ChangePoint, settings: Any) -> None:
+    """The step's own change, which was found with the same run, is told once."""
+    settings.PGPERF = {**settings.PGPERF, "SITE_URL": "https://ops.example.com/"}
+    run = Run.objects.get(pk=change.found_by)
+    change_mail.send(run, list(ChangePoint.objects.all()))
+    message = mail.outbox[0]
+    assert ChangePoint.objects.count() == 2
+    assert message.subject == "pgperf: 1 change in orm-overhead on demo"
+    lines = str(message.body).splitlines()
+    assert lines[4:7] == [
+        "  At the same run:",
+        "  - psycopg 3 · socket over libpq (C) · socket: 12 µs slower (1.14 times before, 1.31 times now)",
+        "  - this step explains +12 µs of +12 µs",
+    ]
+    query = f"database={run.database_id}&definition={run.definition_hash}"
+    assert f"https://ops.example.com/admin/pgperf/benchmark/{run.benchmark_id}/runs/?{query}" in lines
+
+
 def test_only_users_who_may_see_the_run_at_that_moment_get_one(change: ChangePoint) -> None:
     run = Run.objects.get(pk=change.found_by)
     assert run.benchmark
@@ -89,7 +107,7 @@ def test_a_change_that_begins_with_a_hidden_run_is_told_to_those_who_see_that_ru
     change: ChangePoint,
 ) -> None:
     Run.objects.filter(pk=change.run_id).update(restricted=True)
-    change = ChangePoint.objects.get()
+    change.refresh_from_db()
     assert change.run_id != change.found_by
     assert send(change) == []
     User.objects.filter(username="bob").update(is_superuser=True)

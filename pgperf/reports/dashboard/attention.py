@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlencode
 
 from django.db.models.fields.json import KeyTextTransform
 from django.template.defaultfilters import filesizeformat
@@ -13,8 +14,10 @@ from django.utils.translation import ngettext
 from pgperf import schedules
 from pgperf.analysis.grade import GradeWord
 from pgperf.analysis.verdict_kinds import grade_sentence
-from pgperf.models import Database, Run, Schedule, Worker
+from pgperf.models import Benchmark, Database, Run, Schedule, Worker
+from pgperf.reports import number_format
 from pgperf.reports.dashboard.headlines import Headline
+from pgperf.reports.dashboard.slower import slower
 from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.reports.dashboard.workers import Workers, other_versions
 from pgperf.reports.labels import variant_title
@@ -22,6 +25,7 @@ from pgperf.reports.next_steps import remedy
 from pgperf.reports.run_json import worker_command
 from pgperf.reports.run_names import named_each
 from pgperf.runs import broker, retention
+from pgperf.runs.change_text import since
 
 Outcome = Schedule.Outcome
 #: Runs that are named; the list of runs has the others.
@@ -34,7 +38,8 @@ MUCH_BYTES = 2**30
 @dataclass(frozen=True)
 class Concern:
     """`remedy` says what to do, `command` is one to type. `run`, `database` and `schedule` are rows
-    to link to, by primary key.
+    to link to, by primary key; `history` is the benchmark whose results over runs to link to, and the
+    `query` of that page.
     """
 
     subject: str
@@ -44,6 +49,8 @@ class Concern:
     run: int | None = None
     database: int | None = None
     schedule: int | None = None
+    history: int | None = None
+    query: str = ""
     level: Literal["warning", "error"] = "warning"
 
 
@@ -64,12 +71,13 @@ class Facts:
 
 
 def concerns(viewer: Viewer, facts: Facts) -> list[Concern]:
-    """The gravest first, in at most ten queries."""
+    """The gravest first, in at most thirteen queries."""
     return [
         *_lost(viewer, facts.broken, facts.silent),
         *([] if facts.is_new else _no_worker(viewer, facts.workers)),
         *_agents(facts.databases, facts.workers),
         *_versions(viewer, facts.workers),
+        *_slower(viewer),
         *_disturbed(facts.shown),
         *_writers(viewer, facts.databases, facts.done),
         *_not_started(viewer),
@@ -135,6 +143,30 @@ def _versions(viewer: Viewer, workers: Workers) -> Iterator[Concern]:
         if differ:
             subject = _("Versions of %s differ from those of this site") % worker.hostname
             yield Concern(subject, f"{differ}.", _("Install the same versions there, and restart it."))
+
+
+def _slower(viewer: Viewer) -> Iterator[Concern]:
+    """In at most three queries."""
+    found = slower(viewer)
+    for each in found[:MOST_RUNS]:
+        run = each.run
+        names = {"benchmark": run.benchmark_name, "database": run.database_name}
+        numbers = number_format.in_one_unit(before=each.before_us, after=each.after_us)
+        levels = _("%(after)s instead of %(before)s %(unit)s per operation (%(ratio)s)") % {
+            **numbers,
+            "ratio": number_format.ratio(each.ratio),
+        }
+        remedy = _("Its results over runs say which layers changed, and what changed around them.")
+        line = {"database": run.database_id, "definition": run.definition_hash}
+        links = viewer.sees(Benchmark)
+        yield Concern(
+            _("%(benchmark)s on %(database)s got slower in the last week") % names,
+            f"{since(each.before_us, each.after_us, run)}: {levels}.",
+            remedy,
+            run=None if links else run.pk,
+            history=run.benchmark_id if links else None,
+            query=urlencode(line),
+        )
 
 
 def _disturbed(shown: Iterable[Headline]) -> Iterator[Concern]:

@@ -1,21 +1,19 @@
-"""The headline figure of a run: the time per operation of its topmost layer, at the most clients,
-over its first route.
-"""
+"""The headline figures of runs, with the variants that they are of."""
 
-import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.headline import figure, headline
 from pgperf.core.records import Variant
 from pgperf.core.time_units import unit_of
 from pgperf.models import Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.reports.labels import variant_title
-from pgperf.reports.verdicts import ShownVerdict, height, verdict_of
+from pgperf.reports.verdicts import ShownVerdict, verdict_of
 
 _IDENTITY = tuple(each.name for each in fields(Variant))
 #: What the dashboard shows of a run; the definition, the environment and the summary are large.
@@ -84,14 +82,6 @@ class Headline:
         return [found for row in self.rows if (found := verdict_of(row))]
 
 
-def figure(times_us: Sequence[float | None]) -> float | None:
-    """The time in µs, or the geometric mean of several; None where one is not known."""
-    known = [us for us in times_us if us]
-    if len(times_us) == 1:
-        return times_us[0]
-    return statistics.geometric_mean(known) if known and len(known) == len(times_us) else None
-
-
 def headlines(viewer: Viewer, runs: Collection[int]) -> dict[int, Headline]:
     """The headlines of these runs, by the primary key of the run, in three queries. A run without
     variants has none.
@@ -110,14 +100,10 @@ def _chosen(runs: Iterable[int]) -> list[int]:
     by_run: dict[int, dict[int, Variant]] = {}
     for run, pk, *identity in rows.values_list("run_id", "pk", *_IDENTITY):
         by_run.setdefault(run, {})[pk] = Variant(**dict(zip(_IDENTITY, identity, strict=True)))
-    return [pk for variants in by_run.values() for pk in _headline(variants)]
+    return [pk for variants in by_run.values() for pk in _of_headline(variants)]
 
 
-def _headline(variants: Mapping[int, Variant]) -> list[int]:
-    """Of one run, in the order of its page. A suite's workloads share the headline."""
-    route = next(iter(variants.values())).route
-    on_route = [each for each in variants.values() if each.route == route]
-    last = max(reversed(on_route), key=height)
-    is_suite = len({each.workload for each in variants.values()}) > 2
-    same = {last} if not is_suite else {each for each in on_route if not last.differs_in(each) - {"workload"}}
-    return [pk for pk, each in variants.items() if each in same]
+def _of_headline(variants: Mapping[int, Variant]) -> list[int]:
+    """Of one run, in the order of its page."""
+    chosen = set(headline([*variants.values()]))
+    return [pk for pk, each in variants.items() if each in chosen]

@@ -7,8 +7,9 @@ from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
 from pgperf.analysis.change_points import find, least_change
+from pgperf.analysis.headline import figure
 from pgperf.models import Run, VariantResult
-from pgperf.reports.dashboard.headlines import Headline, figure
+from pgperf.reports.dashboard.headlines import Headline
 from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.runs.change_text import since
 

@@ -17,8 +17,8 @@ from pgperf.reports.disturbed import variants_in_doubt
 from pgperf.runs.seen_changes import seen_changes
 from pgperf.runs.step_series import Point, Series, Step, series_of, steps_of
 
-#: Runs that a page shows, and those that a file has: the latest ones.
-MOST, MOST_IN_FILE = 200, 1_000
+#: Runs that a chart and a file have, the latest ones, and rows of one page of a table.
+MOST, PER_PAGE = 1_000, 50
 _OF_RUN = ("benchmark_id", "benchmark_name", "database_id", "database_name", "definition_hash", "quick",
            "finished_at", "requested_at", "notes", "environment_changes", "status")  # fmt: skip
 
@@ -43,9 +43,10 @@ class Line:
 
 @dataclass(frozen=True)
 class History:
-    """`runs` are the shown ones, the oldest first; `earlier` counts those before them. `now` are the
-    steps of the newest run, `series` those that were asked for, `changes` the newest first.
-    `disturbed`: the run and the label of each variant of the series that was much disturbed.
+    """`runs` are those of the chart, the oldest first, and `listed` those of them in the table;
+    `earlier` counts the runs before `runs`. `now` are the steps of the newest run, `series` those that
+    were asked for, `changes` the newest first. `disturbed`: the run and the label of each variant of
+    the series that was much disturbed.
     """
 
     benchmark: Benchmark
@@ -58,7 +59,17 @@ class History:
     changes: Sequence[ChangePoint]
     disturbed: frozenset[tuple[int, str]] = frozenset()
     earlier: int = 0
-    later: bool = False
+    listed: Sequence[Run] = ()
+
+    @property
+    def earlier_listed(self) -> int:
+        """How many runs come before those in the table."""
+        return self.earlier + sum(run.pk < self.listed[0].pk for run in self.runs)
+
+    @property
+    def later(self) -> bool:
+        """Are there newer runs than those in the table?"""
+        return self.listed[-1].pk != self.line.last
 
     @cached_property
     def numbers(self) -> frozenset[int]:
@@ -85,15 +96,14 @@ class History:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reader asks for; None and "" choose for the reader. `before`: runs before that number.
-    `steps`: those whose series are read, all if it is None.
+    """What a reader asks for; None and "" choose for the reader. `before`: the table has runs before
+    that number. `variant`: that whose series is read, all if it is None.
     """
 
     database: int | None = None
     definition: str = ""
     before: int | None = None
     variant: str | None = ""
-    most: int = MOST
 
 
 def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History | None:
@@ -109,8 +119,9 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
     comparable = {"database": line.database, "definition_hash": line.definition}
     same = done.filter(**comparable)
     every = Run.objects.filter(benchmark=benchmark, status=Run.Status.DONE, **comparable)
-    shown = same.filter(pk__lt=asked.before) if asked.before else same
-    runs = sorted(shown.order_by("-pk").only(*_OF_RUN)[: asked.most], key=lambda run: run.pk)
+    runs = _runs(same, asked.before)
+    if not runs:  # deleted meanwhile
+        return None
     steps = steps_of(line.last)
     numbers, shown_steps = [run.pk for run in runs], _asked_steps(steps, asked)
     return History(
@@ -123,9 +134,27 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
         series=series_of(numbers, shown_steps),
         changes=seen_changes(every, same),
         disturbed=variants_in_doubt(numbers, chain.from_iterable(shown_steps)),
-        earlier=shown.count() - len(runs),
-        later=bool(asked.before) and bool(runs) and runs[-1].pk != line.last,
+        earlier=same.filter(pk__lt=numbers[0]).count(),
+        listed=_listed(runs, asked.before),
     )
+
+
+def _runs(same: QuerySet[Run], before: int | None) -> list[Run]:
+    """Those of the chart: the latest ones; where the table has older ones, those up to them."""
+    latest = _latest(same)
+    if not latest or before is None or before > latest[0].pk:
+        return latest
+    return _latest(same.filter(pk__lt=before)) or latest
+
+
+def _latest(runs: QuerySet[Run]) -> list[Run]:
+    return sorted(runs.order_by("-pk").only(*_OF_RUN)[:MOST], key=lambda run: run.pk)
+
+
+def _listed(runs: Sequence[Run], before: int | None) -> Sequence[Run]:
+    """The latest ones that the reader asks for; where there are none before a number, the latest."""
+    asked = [run for run in runs if before is None or run.pk < before]
+    return (asked or runs)[-PER_PAGE:]
 
 
 def _lines(done: QuerySet[Run]) -> list[Line]:

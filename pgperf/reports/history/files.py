@@ -74,6 +74,7 @@ def _change(change: ChangePoint) -> dict[str, Any]:
         "run": change.run_id,
         "found_by": change.found_by,
         **{name: getattr(change, name) for name in _CHANGE},
+        "layers": change.layers,
     }
 
 

@@ -1,7 +1,9 @@
 """A history as charts and tables for its page and for the command."""
 
-from collections.abc import Iterator, Sequence
+import statistics
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
@@ -27,7 +29,7 @@ from pgperf.reports.table import (
     time_column,
     words,
 )
-from pgperf.runs.change_text import day, levels, sentence, since, title
+from pgperf.runs.change_text import day, layers, levels, sentence, since, step_title, told
 from pgperf.runs.step_series import Point, Step
 
 #: More runs than that are drawn without their intervals.
@@ -37,15 +39,20 @@ _MOST_DIFFERENCES, _MOST_TEXT = 3, 80
 
 @dataclass(frozen=True)
 class ShownChange:
-    """A change in words, with its run to link to."""
+    """A change in words, with its run to link to; `layers` say which steps changed with it."""
 
     text: str
     levels: str
+    layers: tuple[str, ...]
     run: int
 
 
 def changes(history: History) -> list[ShownChange]:
-    return [ShownChange(sentence(each), levels(each), each.run_id) for each in history.changes]
+    """Without the steps that a change of the headline figure names."""
+    return [
+        ShownChange(sentence(each), levels(each), tuple(layers(each)), each.run_id)
+        for each in told(history.changes)
+    ]
 
 
 def no_changes(history: History) -> str:
@@ -57,20 +64,15 @@ def no_changes(history: History) -> str:
     return _("No step has changed its level in these runs.")
 
 
-def step_title(step: Step) -> str:
-    """What the series of a step shows."""
-    if not step.below:
-        return _("%(variant)s: time per operation") % {"variant": title(step.variant)}
-    return _("%(variant)s over %(below)s") % {"variant": title(step.variant), "below": title(step.below)}
-
-
 def charts(history: History, step: Step) -> list[tuple[str, Chart]]:
     """Title and chart: the step as a time, then its ratio where there is a layer below."""
-    times = of_times(_chart(history, step, _us, "%s"))
+    common = _common(history, step)
+    times = of_times({**common, **_curves(history, step, _us, "%s")})
     title = _("Step in %s") if step.below else _("Time in %s")
     found = [(title % times["unit"], _labelled(times))]
     if step.below:
-        found.append((_("Ratio"), _labelled(_chart(history, step, _ratio, _("times the layer below")))))
+        ratios = _curves(history, step, _ratio, _("times the layer below"))
+        found.append((_("Ratio"), _labelled({**common, **ratios})))
     return found
 
 
@@ -82,15 +84,23 @@ def _labelled(chart: Chart) -> Chart:
 
 
 def note(history: History) -> str:
-    """How many runs the page shows, and what it leaves out."""
+    """How many runs the chart shows, and what it leaves out."""
     count = len(history.runs)
-    text = ngettext("%(count)d run", "The latest %(count)d runs", count)
-    if history.later:
-        text = ngettext("%(count)d run", "%(count)d earlier runs", count)
+    is_latest = history.runs[-1].pk == history.line.last
+    latest = ngettext("%(count)d run", "The latest %(count)d runs", count)
+    text = latest if is_latest else ngettext("%(count)d run", "%(count)d earlier runs", count)
     told = [text % {"count": count} + "."]
     if count > MOST_INTERVALS:
         told.append(_("The charts leave out the intervals; the table has them."))
     return " ".join(told)
+
+
+def listed(history: History) -> str:
+    """Which runs the table has, where it has not all of them."""
+    first, last = history.listed[0].pk, history.listed[-1].pk
+    if not history.earlier_listed and not history.later:
+        return ""
+    return _("The table has the runs #%(first)d to #%(last)d.") % {"first": first, "last": last}
 
 
 def run_table(history: History, step: Step) -> Table:
@@ -102,7 +112,8 @@ def run_table(history: History, step: Step) -> Table:
         *([Column(_("ratio")), interval_column()] if step.below else []),
         text_column(_("What happened")),
     )
-    rows = [_run_row(history, step, run) for run in reversed(history.runs)]
+    events = _events(history, step)
+    rows = [_run_row(history, step, run, events) for run in reversed(history.listed)]
     return Table(step_title(step), columns, rows, "history")
 
 
@@ -120,19 +131,19 @@ def step_table(history: History) -> Table:
 
 
 def environment_table(history: History) -> Table | None:
-    """What differs from the run before, the newest run first."""
+    """What differs from the run before, of the runs in the table, the newest first."""
     columns = tuple(map(text_column, (_("Run"), _("What"), _("before"), _("after"))))
     rows = [
         (words(_run_title(run)), *difference_cells(each))
-        for run in reversed(history.runs)
+        for run in reversed(history.listed)
         for each in history.environment_changes.get(run.pk, ())
     ]
     return Table(_("Changes of the environment"), columns, rows, "environment") if rows else None
 
 
-def _run_row(history: History, step: Step, run: Run) -> tuple[Cell, ...]:
+def _run_row(history: History, step: Step, run: Run, events: "_Events") -> tuple[Cell, ...]:
     point = history.series[step].get(run.pk)
-    happened = words("; ".join(_happened(history, step, run)))
+    happened = words("; ".join(events.of(run)))
     if point is None:
         unknown = Cell(_("not measured"))
         return (words(_run_title(run)), unknown, *[Cell("")] * (3 if step.below else 1), happened)
@@ -162,15 +173,40 @@ def _short(change: ChangePoint) -> str:
     return since(change.before_us, change.after_us, change.run)
 
 
-def _happened(history: History, step: Step, run: Run) -> list[str]:
-    """The changes of this step, a disturbance, the changes of the environment, and the run's note."""
-    found = [_("much disturbed")] if history.is_disturbed(run.pk, step) else []
-    found += [_short(each) for each in history.changes_of(step) if each.run_id == run.pk]
-    differences = history.environment_changes.get(run.pk, [])
-    found += [_difference(each) for each in differences[:_MOST_DIFFERENCES]]
-    if (more := len(differences) - _MOST_DIFFERENCES) > 0:
-        found.append(ngettext("%d more difference", "%d more differences", more) % more)
-    return [*found, *filter(None, [_first_line(run.notes)])]
+@dataclass(frozen=True)
+class _Events:
+    """What happened in the runs of a step: `changes` by the run with which a level begins."""
+
+    changes: Mapping[int, Sequence[ChangePoint]]
+    disturbed: Collection[int]
+    environment: Mapping[int, Sequence[Difference]]
+
+    def of(self, run: Run) -> list[str]:
+        """A disturbance, the changes of this step and of the environment, and the run's note."""
+        found = [_("much disturbed")] if run.pk in self.disturbed else []
+        found += [_short(each) for each in self.changes.get(run.pk, ())]
+        differences = self.environment.get(run.pk, ())
+        found += [_difference(each) for each in differences[:_MOST_DIFFERENCES]]
+        if (more := len(differences) - _MOST_DIFFERENCES) > 0:
+            found.append(ngettext("%d more difference", "%d more differences", more) % more)
+        return [*found, *filter(None, [_first_line(run.notes) if run.notes else ""])]
+
+    def kinds(self, run: Run) -> list[str]:
+        """Those of its marks."""
+        marked = {
+            "change": run.pk in self.changes,
+            "environment": run.pk in self.environment,
+            "note": bool(run.notes.strip()),
+        }
+        return [kind for kind, is_there in marked.items() if is_there]
+
+
+def _events(history: History, step: Step) -> _Events:
+    changes: dict[int, list[ChangePoint]] = {}
+    for each in history.changes_of(step):
+        changes.setdefault(each.run_id, []).append(each)
+    disturbed = {run for run, label in history.disturbed if label in step}
+    return _Events(changes, disturbed, history.environment_changes)
 
 
 def _difference(found: Difference) -> str:
@@ -206,48 +242,51 @@ _us = _Measure("us", "low_us", "high_us")
 _ratio = _Measure("ratio", "low_ratio", "high_ratio")
 
 
-def _chart(history: History, step: Step, measure: _Measure, axis: str) -> Chart:
-    points = [history.series[step].get(run.pk) for run in history.runs]
-    series = {
-        "name": step_title(step),
-        "values": [measure.value(point) for point in points],
-        "colour": colour(history.steps[step].layer),
-        "shape": 0,
-        "hollow": [history.is_disturbed(run.pk, step) for run in history.runs],
-    }
-    if len(points) <= MOST_INTERVALS:
-        series["intervals"] = [measure.interval(point) for point in points]
+def _common(history: History, step: Step) -> Chart:
+    """What the charts of a step have in common."""
+    events = _events(history, step)
+    changes = [each for each in history.changes_of(step) if each.run_id in history.numbers]
     return {
         "kind": "history",
-        "axis": axis,
         "x_axis": _("run"),
-        "x": [*range(len(points))],
+        "x": [*range(len(history.runs))],
         "ticks": [run.pk for run in history.runs],
         "titles": [day(run) for run in history.runs],
-        "series": [series],
-        "happened": _marks(history, step),
-        "told": [sentence(each) for each in history.changes_of(step) if each.run_id in history.numbers],
+        "happened": _marks(history.runs, events),
+        "told": [sentence(each) for each in changes],
+        "hollow": [run.pk in events.disturbed for run in history.runs],
     }
 
 
-def _marks(history: History, step: Step) -> list[dict[str, object]]:
-    """Where a level begins, where the environment differs, and which runs have a note."""
+def _curves(history: History, step: Step, measure: _Measure, axis: str) -> Chart:
+    """The values of the runs, and the median of each level."""
+    points = [history.series[step].get(run.pk) for run in history.runs]
+    values = [measure.value(point) for point in points]
+    look = {"colour": colour(history.steps[step].layer), "shape": 0}
+    series = {"name": step_title(step), "values": values, **look}
+    if len(points) <= MOST_INTERVALS:
+        series["intervals"] = [measure.interval(point) for point in points]
     begins = {each.run_id for each in history.changes_of(step)}
-    found = [
-        (at, run, [*_kinds(run, run.pk in begins, run.pk in history.environment_changes)])
-        for at, run in enumerate(history.runs)
-    ]
-    told = ((at, kinds, _happened(history, step, run)) for at, run, kinds in found)
+    level = _levels(values, [at for at, run in enumerate(history.runs) if run.pk in begins])
+    curves = [series]
+    if len(points) >= LEAST_BEFORE + LEAST_AFTER:
+        curves.append({"name": _("median of the level"), "values": level, "is_level": True, **look})
+    return {"axis": axis, "series": curves}
+
+
+def _levels(values: Sequence[float | None], begins: Sequence[int]) -> list[float | None]:
+    """For each run, the median between the changes around it."""
+    found: list[float | None] = []
+    for begin, end in pairwise([0, *begins, len(values)]):
+        known = [value for value in values[begin:end] if value is not None]
+        found += [statistics.median(known) if known else None] * (end - begin)
+    return found
+
+
+def _marks(runs: Sequence[Run], events: _Events) -> list[dict[str, object]]:
+    """Where a level begins, where the environment differs, and which runs have a note."""
+    told = ((at, events.kinds(run), events.of(run)) for at, run in enumerate(runs))
     return [{"at": at, "kinds": kinds, "texts": texts} for at, kinds, texts in told if texts]
-
-
-def _kinds(run: Run, begins: bool, other_environment: bool) -> Iterator[str]:
-    if begins:
-        yield "change"
-    if other_environment:
-        yield "environment"
-    if run.notes.strip():
-        yield "note"
 
 
 def choices(steps: Sequence[Step]) -> list[tuple[str, str]]:

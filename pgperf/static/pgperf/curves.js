@@ -30,20 +30,28 @@
         }));
     }
 
-    /* Of many runs the points are dots, which show a run between two without a value. Those of `hollow` runs stay rings. */
+    /* Of many runs the points are dots, which show a run between two without a value; of a crowd, the line is faint, so
+       that the levels stand out. Those of `hollow` runs stay rings. */
     function history(chart, theme) {
-        const many = chart.x.length > 60;
-        return lines(chart, theme).map((curve, at) => ({
+        const many = chart.x.length > 60, crowd = chart.x.length > 300;
+        return lines(chart, theme).map((curve, at) => (chart.series[at].is_level ? level(curve, theme) : {
             ...curve,
             spanGaps: false,
-            borderWidth: 1.5,
-            pointRadius: chart.series[at].hollow.map((hollow) => (many ? (hollow ? 3 : 1) : hollow ? 4 : 3)),
-            pointBorderWidth: chart.series[at].hollow.map((hollow) => (many ? (hollow ? 1.5 : 0) : hollow ? 2 : 1)),
-            pointBorderColor: chart.series[at].hollow.map((hollow) => (hollow ? curve.borderColor : theme.background)),
-            pointBackgroundColor: chart.series[at].hollow.map((hollow) => (hollow ? theme.background : curve.borderColor)),
+            borderColor: crowd ? pgperf.faded(curve.borderColor, 0.5) : curve.borderColor,
+            borderWidth: crowd ? 1 : 1.5,
+            pointRadius: chart.hollow.map((hollow) => (many ? (hollow ? 3 : 1) : hollow ? 4 : 3)),
+            pointBorderWidth: chart.hollow.map((hollow) => (many ? (hollow ? 1.5 : 0) : hollow ? 2 : 1)),
+            pointBorderColor: chart.hollow.map((hollow) => (hollow ? curve.borderColor : theme.background)),
+            pointBackgroundColor: chart.hollow.map((hollow) => (hollow ? theme.background : curve.borderColor)),
             pointHitRadius: 8,
             pointHoverRadius: 5,
         }));
+    }
+
+    /* The median between two changes, over the line of the runs. */
+    function level(curve, theme) {
+        const hidden = {pointRadius: 0, pointHitRadius: 0, pointHoverRadius: 0};
+        return {...curve, ...hidden, borderColor: theme.text, borderWidth: 1.5, stepped: "middle", order: -1};
     }
 
     function area(chart, theme) {
@@ -123,12 +131,17 @@
         return (chart.happened || []).filter((mark) => mark.at === at).flatMap((mark) => mark.texts);
     }
 
+    function told(chart, item) {
+        const series = chart.series[item.datasetIndex], value = item.raw.y === null ? "–" : format(item.raw.y);
+        return series.is_level ? series.name + ": " + value : value;
+    }
+
     function tooltip(chart) {
         if (chart.ticks) {
             return {
                 callbacks: {
                     title: (items) => ["#" + chart.ticks[items[0].dataIndex] + ", " + chart.titles[items[0].dataIndex]],
-                    label: (item) => " " + (item.raw.y === null ? "–" : format(item.raw.y)) + " " + chart.axis,
+                    label: (item) => " " + told(chart, item) + " " + chart.axis,
                     afterBody: (items) => happened(chart, items[0].dataIndex),
                 },
             };

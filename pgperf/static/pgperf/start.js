@@ -13,18 +13,20 @@
         return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
     }
 
+    const environments = () => form.querySelectorAll("[name=environments]");
     if (update && database.tagName === "SELECT") {
-        update.remove();
+        if (!environments().length) update.remove();
         database.addEventListener("change", () => {
             const chosen = form.querySelector("[name=length]:checked");
             const query = new URLSearchParams({database: database.value, length: chosen ? chosen.value : "full"});
             const budget = form.querySelector("[name=budget_s]");
             if (budget && budget.value) query.set("budget_s", budget.value);
+            environments().forEach((box) => box.checked && query.append("environments", box.value));
             window.location.assign(window.location.pathname + "?" + query);
         });
     }
     form.addEventListener("input", (event) => {
-        if (["length", "budget_s"].includes(event.target.name)) form.querySelector(".default").disabled = false;
+        if (["length", "budget_s", "environments"].includes(event.target.name)) form.querySelector(".default").disabled = false;
     });
     window.addEventListener("pageshow", (event) => {
         if (event.persisted) form.querySelector("[name=token]").value = newToken();

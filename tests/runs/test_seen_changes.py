@@ -1,0 +1,23 @@
+"""Which changes a reader may know, some of whose runs are hidden."""
+
+import pytest
+
+from pgperf.models import ChangePoint, Run
+from pgperf.runs.seen_changes import seen_changes
+from tests.histories import BASE, LABEL, make_history
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(("hidden", "seen"), [(2, [20]), (12, []), (16, [10]), (21, [10]), (28, [20, 10])])
+def test_a_change_is_known_to_those_who_see_all_runs_of_its_levels(hidden: int, seen: list[int]) -> None:
+    """Two changes, at the runs 10 and 20, which the runs 14 and 24 showed."""
+    runs = make_history(30)
+    for at in (10, 20):
+        ChangePoint.objects.create(
+            run=runs[at], label=LABEL, below=BASE, found_by=runs[at + 4].pk, before_us=1.0, after_us=2.0,
+            low_us=0.5, high_us=1.5,
+        )  # fmt: skip
+    every = Run.objects.all()
+    known = seen_changes(every, every.exclude(pk=runs[hidden].pk))
+    assert [each.run_id for each in known] == [runs[at].pk for at in seen]

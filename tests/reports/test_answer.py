@@ -11,7 +11,7 @@ from pgperf.analysis.ladder import Step
 from pgperf.analysis.verdict import Basis, Capacity, Finding, VerdictNumbers
 from pgperf.models import Run, VariantResult
 from pgperf.reports import answer
-from pgperf.reports.answer import Point
+from pgperf.reports.answer import Point, adds, orm, routes
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from pgperf.reports.sections.answer import part
@@ -85,7 +85,7 @@ def test_routes_with_different_bottlenecks_are_named(run: Run) -> None:
 )  # fmt: skip
 def test_many_routes_are_counted_and_not_listed(others: int, said: str) -> None:
     shown = [VariantResult(pk=at + 1, route=f"r{at}") for at in range(9)]
-    assert answer._of_routes("text", shown[others:], shown) == said
+    assert routes.of_routes("text", shown[others:], shown) == said
 
 
 def test_a_withdrawn_verdict_is_not_claimed(run: Run) -> None:
@@ -163,7 +163,7 @@ def test_a_disturbed_cursor_makes_the_step_of_the_orm_doubtful_too(run: Run) -> 
 @pytest.mark.parametrize("step_us", [0.0, -3.0])
 def test_an_orm_that_is_no_slower_than_the_cursor_takes_nothing(step_us: float) -> None:
     step = Step("django_orm", "ORM", 215.0, 200.0, 230.0, step_us, -9.0, 3.0, 1.0, None, None)
-    assert answer._orm_share([step], is_disturbed=False).startswith(
+    assert orm.share_sentence([step], is_disturbed=False).startswith(
         "This run shows no time that the ORM takes"
     )
 
@@ -190,11 +190,11 @@ def test_a_saving_is_claimed_only_where_the_interval_tells_it(
     low: float | None, high: float | None, certain: bool
 ) -> None:
     step = Step("django_orm", "ORM", 215.0, 200.0, 230.0, 125.0, low, high, 3.1, None, None)
-    text = answer._orm_share([step], is_disturbed=False)
+    text = orm.share_sentence([step], is_disturbed=False)
     assert text.startswith(f"The ORM {'takes' if certain else 'seems to take'} 125 µs, 58 % of the time. ")
     assert ("Raw SQL would save it" in text) == certain
     assert ("too wide to tell" in text) != certain
-    disturbed = answer._orm_share([step], is_disturbed=True)
+    disturbed = orm.share_sentence([step], is_disturbed=True)
     assert ("takes at most" in disturbed) == certain, "an estimate that may be far off bounds nothing"
     assert ("too wide to tell" in disturbed) != certain
 
@@ -294,7 +294,7 @@ def test_steps_alone_have_no_layers() -> None:
 
 
 def test_of_many_steps_the_largest_are_named_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "_MOST_STEPS", 2)
+    monkeypatch.setattr(adds, "MOST_STEPS", 2)
     point = told(site_steps.make_run())["What each step changes"]
     assert [text.split(":")[0] for text in point.sentences] == ["web_nginx", "web_pgbouncer"]
     assert [line.text for line in point.lines] == ["1 more step makes a smaller difference."]

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.reports import answer, cpu_accounting, ladders, staircases, step_latency, suite, throughput
+from pgperf.reports.answer.judged import judged, judged_column, suite_settings
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import load_title, measured
 from pgperf.reports.run_rows import RunRows
@@ -49,7 +50,7 @@ def _of_layers(rows: RunRows) -> Iterator[Figure]:
 
 
 def _of_resources(rows: RunRows) -> Iterator[Figure]:
-    last = answer.judged(rows)
+    last = judged(rows)
     if spent := cpu_accounting.spent_of(last):
         loads = {load_title(row.identity.connections, row.workers) for row in last}
         titles = [_("Time by resource"), *(sorted(loads) if rows.scaling else [])]
@@ -67,8 +68,8 @@ def _of_suite(rows: RunRows) -> Iterator[Figure]:
     """Of the setting that the answer is about: the mean of each layer, and the parts of the time of
     the judged layer in each workload.
     """
-    found = answer.suite_settings(rows)
-    first, column = found[0], answer.judged_column(rows)
+    found = suite_settings(rows)
+    first, column = found[0], judged_column(rows)
     title = suite.setting_title(first, found)
     if first.means:
         count = len(first.means[0].workloads)

@@ -122,7 +122,7 @@ def _distance(found: Distance) -> str:
         " %(times)s."
     ) % {
         "ms": number_format.tick(found.ms),
-        **number_format.in_one_unit(cost=found.cost_us, us=found.us, near=found.near_us),
+        **number_format.differences_in_one_unit({"us": found.us, "near": found.near_us}, cost=found.cost_us),
         "times": number_format.ratio(found.times),
     }
 
@@ -226,7 +226,8 @@ def _saving(found: NextStep) -> str:
     """The expected saving of a change; "" where no figure bounds it."""
     if found.us is None or not found.of_us:
         return ""
-    numbers = number_format.in_one_unit(us=found.us, of=found.of_us, least=found.least_us or 0.0)
+    figures = {"of": found.of_us}
+    numbers = number_format.differences_in_one_unit(figures, us=found.us, least=found.least_us or 0.0)
     if found.is_measured and found.is_vague:
         return _("In this run that saved %(us)s of %(of)s %(unit)s (at least %(least)s).") % numbers
     if found.is_measured:

@@ -224,7 +224,7 @@ def test_a_run_without_the_orm_compares_its_layers() -> None:
     run = factories.make_results(factories.make_run(), layers=("libpq", "psycopg"), routes=("socket",))
     point = told(run)["What the layers add"]
     assert point.sentences == (
-        "socket: psycopg 3 takes ×1.097 the time of libpq (C), 6.70 µs more per operation.",
+        "socket: psycopg 3 takes ×1.097 the time of libpq (C), 6.7 µs more per operation.",
     )
 
 

@@ -1,6 +1,7 @@
 """What the ORM adds to the cursor that it stands on."""
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 from django.utils.translation import gettext as _
@@ -57,7 +58,10 @@ def share_sentence(steps: Sequence[Step], *, is_disturbed: bool) -> str:
         number_format.whole(round(100 * end)) for end in (min(shares, default=0), max(shares, default=0))
     )
     share = _("%s %%") % low if low == high else _("%(low)s to %(high)s %%") % {"low": low, "high": high}
-    ends = number_format.in_one_unit(**{end.__name__: end(s.step_us for s in steps) for end in (min, max)})
+    ends = number_format.differences_in_one_unit(
+        {str(at): step.us for at, step in enumerate(steps)},
+        **{end.__name__: end(step.step_us for step in steps) for end in (min, max)},
+    )
     us = ends["min"] if ends["min"] == ends["max"] else _("%(min)s to %(max)s") % ends
     said = {"us": us, "unit": ends["unit"], "share": share}
     if not all(map(_is_certain, steps)):
@@ -87,8 +91,9 @@ def _is_certain(step: Step) -> bool:
 
 def _part(ladder: Ladder, step: Step, among: Sequence[Ladder]) -> str:
     unit, ends = unit_of([step.us, step.step_us]), (step.step_low_us, step.step_high_us)
+    form = partial(number_format.interval, figures=[step.us / unit.us])
     return _("%(route)s %(us)s of %(of)s %(unit)s (95 %% interval %(interval)s)") % {
         "route": ladders.ladder_title(ladder, among),
-        **number_format.in_one_unit(us=step.step_us, of=step.us),
-        "interval": number_format.in_unit(unit, number_format.interval, *ends),
+        **number_format.differences_in_one_unit({"of": step.us}, us=step.step_us),
+        "interval": number_format.in_unit(unit, form, *ends),
     }

@@ -104,7 +104,7 @@ def _cost(found: SentAgain) -> str:
     whole = found.whole.us_per_op if found.whole else None
     if whole is None or whole <= found.us:
         return number_format.time(found.us)
-    return _("%(us)s of %(of)s %(unit)s") % number_format.in_one_unit(us=found.us, of=whole)
+    return _("%(us)s of %(of)s %(unit)s") % number_format.differences_in_one_unit({"of": whole}, us=found.us)
 
 
 def _evidence(found: SentAgain) -> str:

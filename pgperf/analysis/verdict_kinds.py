@@ -261,7 +261,7 @@ VERDICTS: tuple[VerdictKind, ...] = (
     _wait("latency", gettext_noop("network and waking up"), _by_distance_or_load, rules.latency),
     VerdictKind("schedule", gettext_noop("the rate is held"), rules.schedule, _of_schedule, claims=False),
     VerdictKind(DISTURBED, gettext_noop("disturbed"), rules.disturbed, _of_disturbance, claims=False),
-    VerdictKind(UNKNOWN, gettext_noop("unknown"), rules.unknown, _of_unknown, claims=False),
+    VerdictKind(UNKNOWN, gettext_noop("bottleneck not known"), rules.unknown, _of_unknown, claims=False),
 )
 
 

@@ -97,6 +97,14 @@ def test_of_several_workloads_each_has_its_name() -> None:
     assert [note.text for note in point.lines] == ["a (timed alone through libpq (C))"]
 
 
+def test_the_times_are_those_of_one_client() -> None:
+    run = factories.make_results(factories.make_run(), clients=(1, 8), routes=("tcp",))
+    times = timed("libpq", "tcp", ((1, 2, 3), 10.0), name="site-by-domain")
+    point = sent(run, {"site-by-domain": captured(*["a"] * 3)}, times)
+    assert point
+    assert point.sentences[0].startswith("1 client: One statement is sent 3 times in one operation: 30 of ")
+
+
 def test_a_part_is_never_set_against_a_shorter_whole(run: Run) -> None:
     point = sent(run, {"list-page": captured(*["a"] * 3)}, timed("libpq", "tcp", ((1, 2, 3), 9_000.0)))
     assert point

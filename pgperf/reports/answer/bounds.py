@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis import verdict_kinds
 from pgperf.reports import verdicts
 from pgperf.reports.answer.claims import no_verdict, plain
-from pgperf.reports.answer.judged import judged
+from pgperf.reports.answer.judged import judged, load_of
 from pgperf.reports.answer.point import Point
 from pgperf.reports.answer.routes import grouped, of_routes
 from pgperf.reports.run_rows import RunRows
@@ -23,7 +23,7 @@ def points(rows: RunRows) -> Iterator[Point]:
         return
     shown = judged(rows)
     groups = grouped((plain(row), row) for row in shown)
-    sentences = tuple(of_routes(text, own, shown) for text, own in groups.items())
+    sentences = tuple(of_routes(text, own, shown, load_of(own, rows)) for text, own in groups.items())
     first = [own[0].label for own in groups.values()]
     anchor = "verdicts" if shown else ""
     yield Point(question, sentences or (no_verdict(),), tuple(_evidence(rows, first)), anchor=anchor)

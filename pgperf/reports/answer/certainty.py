@@ -11,7 +11,7 @@ from pgperf.analysis.verdict import LIKELY
 from pgperf.models import VariantResult
 from pgperf.reports import load_hosts, verdicts
 from pgperf.reports.answer.grades import disturbances, graded, worst
-from pgperf.reports.answer.judged import judged
+from pgperf.reports.answer.judged import judged, load_of
 from pgperf.reports.answer.more import more
 from pgperf.reports.answer.point import Point
 from pgperf.reports.labels import measured
@@ -31,9 +31,11 @@ def point(rows: RunRows) -> Point:
     lines = (*lost, *said)
     anchor = "verdicts" if row else ""
     if failed := verdicts.failed_checks(rows.variants):
-        lines = (*map(Note, _first(failed)), Note(graded(grade)), *lines)
+        lines = (*map(Note, _first(failed)), Note(graded(grade, load_of([row], rows) if row else "")), *lines)
         return Point(_("How sure"), (_failed(len(failed)),), lines, str(GradeWord.POOR), anchor)
-    return Point(_("How sure"), (graded(grade),), lines, str(grade.word), anchor)
+    return Point(
+        _("How sure"), (graded(grade, load_of([row], rows) if row else ""),), lines, str(grade.word), anchor
+    )
 
 
 def _first(failed: Sequence[str]) -> Iterator[str]:

@@ -25,15 +25,18 @@ def _rank(grade: Grade) -> tuple[int, float]:
     return known.index(grade.word) if grade.word in known else 1, grade.share or 0.0
 
 
-def graded(grade: Grade) -> str:
+def graded(grade: Grade, load: str = "") -> str:
+    """`load`: how many clients were measured, where the run has several numbers of clients."""
     texts = {
-        GradeWord.GOOD: _("The measurement is undisturbed"),
-        GradeWord.FAIR: _("The measurement is slightly disturbed"),
-        GradeWord.POOR: _("The measurement is much disturbed"),
+        GradeWord.GOOD: _("%s is undisturbed"),
+        GradeWord.FAIR: _("%s is slightly disturbed"),
+        GradeWord.POOR: _("%s is much disturbed"),
     }
+    what = _("The measurement of %s") % load if load else _("The measurement")
     text = texts.get(GradeWord(grade.word)) if grade.word in set(GradeWord) else None
     if text is None:
         return _("How undisturbed the measurement was is not known.")
+    text %= what
     if grade.share is None:
         return f"{text}."
     if grade.share < verdicts.LEAST_SHARE:

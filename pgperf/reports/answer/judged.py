@@ -1,7 +1,10 @@
 """The variants that the answer is about."""
 
+from collections.abc import Sequence
+
 from pgperf.models import VariantResult
 from pgperf.reports import suite, verdicts
+from pgperf.reports.labels import load_title
 from pgperf.reports.run_rows import RunRows, once
 
 
@@ -9,6 +12,13 @@ from pgperf.reports.run_rows import RunRows, once
 def judged(rows: RunRows) -> list[VariantResult]:
     """The variants that the answer is about: over each route that which is nearest to a site."""
     return verdicts.last_of_routes(rows.variants)
+
+
+def load_of(own: Sequence[VariantResult], rows: RunRows) -> str:
+    """How many clients these variants have, of a run with several numbers of clients; else ""."""
+    if len({row.identity.connections for row in rows.originals}) == 1:
+        return ""
+    return ", ".join(dict.fromkeys(load_title(row.identity.connections, row.workers) for row in own))
 
 
 @once

@@ -17,11 +17,13 @@ def grouped(pairs: Iterable[tuple[str, VariantResult]]) -> dict[str, list[Varian
     return groups
 
 
-def of_routes(text: str, own: Sequence[VariantResult], shown: Sequence[VariantResult]) -> str:
-    """The sentence, with the routes that it is about where others are shown too."""
-    if len(own) == len(shown):
-        return text
-    return _("%(routes)s: %(text)s") % {"routes": _named(own, shown), "text": text}
+def of_routes(text: str, own: Sequence[VariantResult], shown: Sequence[VariantResult], load: str = "") -> str:
+    """The sentence, with the routes that it is about where others are shown too, and with their number
+    of clients (`load`) where the run has several.
+    """
+    routes = "" if len(own) == len(shown) else _named(own, shown)
+    about = " · ".join(filter(None, (routes, load)))
+    return _("%(about)s: %(text)s") % {"about": about, "text": text} if about else text
 
 
 def _named(own: Sequence[VariantResult], shown: Sequence[VariantResult]) -> str:

@@ -14,7 +14,7 @@ from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.answer.judged import judged
 from pgperf.reports.answer.point import Point
-from pgperf.reports.labels import layer_title
+from pgperf.reports.labels import clients_title, layer_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.short_sql import short_sql
 from pgperf.reports.statement_tables import (
@@ -51,9 +51,10 @@ def points(rows: RunRows) -> Iterator[Point]:
     if not found:
         return
     named = len(rows.run.environment.get(CAPTURES, {})) > 1
+    loads = {row.identity.connections for row in rows.originals}
     told = found[:_MOST]
     lines = [*map(_evidence, told), *_others(len(found) - len(told))]
-    sentences = tuple(_sentence(each, named=named) for each in told)
+    sentences = tuple(_sentence(each, named=named, of_one_client=len(loads) > 1) for each in told)
     yield Point(_("What is sent again"), sentences, tuple(map(Note, lines)), anchor="captures")
 
 
@@ -91,10 +92,12 @@ def _is_alone(row: VariantResult) -> bool:
     return plain and row.identity.connections == 1
 
 
-def _sentence(found: SentAgain, *, named: bool) -> str:
+def _sentence(found: SentAgain, *, named: bool, of_one_client: bool) -> str:
     times = _("One statement is sent %d times in one operation") % found.statement.calls
     text = f"{times}: {cost}." if (cost := _cost(found)) else f"{times}."
-    return f"{found.workload}: {text}" if named else text
+    load = clients_title(1) if of_one_client and found.us is not None else ""
+    about = " · ".join(filter(None, (found.workload if named else "", load)))
+    return f"{about}: {text}" if about else text
 
 
 def _cost(found: SentAgain) -> str:

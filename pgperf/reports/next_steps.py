@@ -24,13 +24,14 @@ class ShownStep:
     """The advice for a variant as people read it; each "" or empty where there is none.
 
     `distances`: sentences on what delays of its route cost. `benchmarks`: names of other benchmarks
-    than the run's that measure what is advised.
+    than the run's that measure what is advised. `repeats`: it is to measure the same again.
     """
 
     advice: str = ""
     saving: str = ""
     distances: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
+    repeats: bool = False
 
     @property
     def text(self) -> str:
@@ -112,7 +113,13 @@ def _shown(record: VariantSummary, found: NextStep | None) -> ShownStep:
     if found is None or record.verdict is None:
         return ShownStep()
     distances = tuple(map(_distance, found.distances))
-    return ShownStep(_advice(found, record.verdict), _saving(found), distances, found.benchmarks)
+    return ShownStep(
+        _advice(found, record.verdict),
+        _saving(found),
+        distances,
+        found.benchmarks,
+        repeats=found.advice == Advice.QUIET,
+    )
 
 
 def _distance(found: Distance) -> str:

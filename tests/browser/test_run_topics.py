@@ -89,17 +89,17 @@ def run_with_notes() -> Run:
     return run
 
 
-def page_that_sends_again() -> Run:
+def run_that_sends_again() -> Run:
     """With the columns of a Django model, as long as they are."""
-    run = page_run.make_run()
+    run = three_routes()
     columns = ", ".join(f'"library_book"."column_{at}"' for at in range(20))
     text = f'SELECT {columns} FROM "library_book" WHERE "library_book"."author_id" = ? LIMIT ?'
     other = text.replace("book", "review")
     each = [{"sql": sql, "rows": 1} for sql in (*[text] * 12, *[other] * 8)]
-    times = StatementTimes("list-page", "django_cursor", "simple", "tcp", (
+    times = StatementTimes("site-by-domain", "django_cursor", "simple", "tcp", (
         StatementTime(tuple(range(1, 13)), 92.0, 30.0), StatementTime(tuple(range(13, 21)), 81.0, 30.0),
     ))  # fmt: skip
-    captured = {"list-page": {"statements": 20, "rows": 20, "each": each}}
+    captured = {"site-by-domain": {"statements": 20, "rows": 20, "each": each}}
     run.environment = {**run.environment, CAPTURES: captured, STATEMENT_TIMES: [times.to_json()]}
     run.save()
     return run
@@ -110,7 +110,7 @@ WITH_MORE = {
     "second run": second_run,
     "time used up": run_that_used_up_its_time,
     "notes": run_with_notes,
-    "sent again": page_that_sends_again,
+    "sent again": run_that_sends_again,
 }
 
 

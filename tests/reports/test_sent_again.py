@@ -50,10 +50,11 @@ def test_a_statement_that_is_sent_again_has_its_cost_in_the_whole(run: Run) -> N
         timed("django_cursor", "socket", ((1,), 80.0), (numbers, 95.0)),
     )
     assert point
-    whole = run.variants.get(layer="django_view", route="tcp").us_per_op / 1000
-    assert point.sentences == (f"One statement is sent 12 times in one operation: 1.20 of {whole:.2f} ms.",)
+    whole = run.variants.get(layer="django_view", route="tcp").us_per_op
+    assert point.sentences == (f"One statement is sent 12 times in one operation: 1,200 of {whole:,.0f} µs.",)
     assert [note.text for note in point.lines] == [
-        f"{SHORT} (timed alone through Django cursor; the whole is ORM, view and template)"
+        SHORT,
+        "Timed alone through Django cursor; the whole is ORM, view and template.",
     ]
     assert point.anchor == "captures"
 
@@ -83,9 +84,10 @@ def test_the_costliest_are_named_and_the_others_counted(run: Run) -> None:
     ]
     point = sent(run, {"list-page": captured(*texts)}, timed("psycopg", "tcp", *places))
     assert point
-    assert [text.split(": ")[1].split(" of ")[0] for text in point.sentences] == ["0.12", "0.09"]
-    assert [note.text[0] for note in point.lines[:2]] == ["b", "c"]
-    assert point.lines[2].text == "2 more statements are sent again."
+    assert [text.split(": ")[1].split(" of ")[0] for text in point.sentences] == ["120", "90"]
+    *texts, about = (note.text for note in point.lines)
+    assert texts == ["b", "c"]
+    assert about.endswith(" 2 more statements are sent again.")
 
 
 def test_of_several_workloads_each_has_its_name() -> None:
@@ -94,7 +96,7 @@ def test_of_several_workloads_each_has_its_name() -> None:
     point = sent(run, captures, timed("libpq", "tcp", ((1, 2, 3, 4), 50.0), name="one-by-one"))
     assert point
     assert point.sentences == ("one-by-one: One statement is sent 4 times in one operation: 200 µs.",)
-    assert [note.text for note in point.lines] == ["a (timed alone through libpq (C))"]
+    assert [note.text for note in point.lines] == ["a", "Timed alone through libpq (C)."]
 
 
 def test_the_times_are_those_of_one_client() -> None:

@@ -1,13 +1,11 @@
 """What to do next."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.grade import GradeWord
-from pgperf.analysis.verdict_kinds import DISTURBED
-from pgperf.models import VariantResult
 from pgperf.reports import run_ending
 from pgperf.reports.answer.grades import worst
 from pgperf.reports.answer.judged import judged, load_of
@@ -39,7 +37,7 @@ def points(rows: RunRows) -> Iterator[Point]:
         lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
     lines += map(Note, more(len(groups) - _MOST))
     sentences += islice(_distances(rows, told), _MOST_DISTANCES)
-    sentences += [] if _is_to_be_repeated(shown) else _narrower(rows)
+    sentences += [] if any(each.repeats for each in told.values()) else _narrower(rows)
     if sentences:
         names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
         anchor = "verdicts" if groups else ""
@@ -56,11 +54,6 @@ def _narrower(rows: RunRows) -> Iterator[str]:
     """What a run needed that ended before its ratios were known well enough."""
     if needed := run_ending.remedy(rows.run):
         yield _("For narrower intervals: %s") % needed
-
-
-def _is_to_be_repeated(shown: Sequence[VariantResult]) -> bool:
-    """Does the advice say so already?"""
-    return any(verdict.word == DISTURBED for row in shown if (verdict := row.record.verdict))
 
 
 def _of_suite(rows: RunRows) -> Iterator[str]:

@@ -2,7 +2,7 @@
 read at once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
@@ -30,6 +30,8 @@ from pgperf.reports.verdicts import height
 
 #: Statements that the answer names; the section has all.
 _MOST = 2
+#: Characters of a statement that fit on a line.
+_LINE = 110
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ def points(rows: RunRows) -> Iterator[Point]:
     named = len(rows.run.environment.get(CAPTURES, {})) > 1
     loads = {row.identity.connections for row in rows.originals}
     told = found[:_MOST]
-    lines = [*map(_evidence, told), *_others(len(found) - len(told))]
+    about = " ".join([*_measured(told[0]), *_others(len(found) - len(told))])
+    lines = [*(short_sql(each.statement.text, _LINE) for each in told), *filter(None, [about])]
     sentences = tuple(_sentence(each, named=named, of_one_client=len(loads) > 1) for each in told)
     yield Point(_("What is sent again"), sentences, tuple(map(Note, lines)), anchor="captures")
 
@@ -110,20 +113,14 @@ def _cost(found: SentAgain) -> str:
     return _("%(us)s of %(of)s %(unit)s") % number_format.differences_in_one_unit({"of": whole}, us=found.us)
 
 
-def _evidence(found: SentAgain) -> str:
-    """The statement, its values masked, and what the times are of."""
-    text = short_sql(found.statement.text)
-    return text if found.us is None else _("%(text)s (%(of)s)") % {"text": text, "of": _measured(found)}
-
-
-def _measured(found: SentAgain) -> str:
-    names: Mapping[str, str] = {"layer": layer_title(found.layer)}
-    if found.whole is None or found.whole.layer == found.layer:
-        return _("timed alone through %(layer)s") % names
-    return _("timed alone through %(layer)s; the whole is %(whole)s") % {
-        **names,
-        "whole": layer_title(found.whole.layer),
-    }
+def _measured(found: SentAgain) -> Iterator[str]:
+    """What the times are of; nothing where nothing was timed."""
+    names = {"layer": layer_title(found.layer)}
+    if found.us is not None and found.whole and found.whole.layer != found.layer:
+        text = _("Timed alone through %(layer)s; the whole is %(whole)s.")
+        yield text % {**names, "whole": layer_title(found.whole.layer)}
+    elif found.us is not None:
+        yield _("Timed alone through %(layer)s.") % names
 
 
 def _others(count: int) -> Iterator[str]:

@@ -342,7 +342,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         """The run's answer sets it against the runs before, if the user may see them."""
         visible = self.get_queryset(request)
         before = previous(visible, run)
-        return result(run, before, changes_up_to(run, visible) if before else ())
+        changes = changes_up_to(run, visible) if before else ()
+        return result(run, before, changes, is_first=before is None)
 
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))

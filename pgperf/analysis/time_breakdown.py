@@ -14,8 +14,28 @@ from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.diagnostics import Diagnostics
 from pgperf.analysis.scheduler_states import queue_us
 from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.core.translation import gettext_noop
 
 WAITS = ("interpreter", "pool_queue", "server_lock", "server_io", "server_wait", "latency")
+#: All parts, in the order of charts and tables.
+PARTS = (*ROLES, "run_queue", *WAITS, "waiting", "unseen")
+#: How sentences, charts and tables name the parts.
+PART_TITLES = {
+    "client": gettext_noop("client"),
+    "proxy": gettext_noop("proxy"),
+    "web": gettext_noop("web server"),
+    "pooler": gettext_noop("pooler"),
+    "server": gettext_noop("server"),
+    "run_queue": gettext_noop("run queue"),
+    "interpreter": gettext_noop("waiting for the interpreter"),
+    "pool_queue": gettext_noop("queue for the pool"),
+    "server_lock": gettext_noop("locks in the server"),
+    "server_io": gettext_noop("server I/O"),
+    "server_wait": gettext_noop("other waits in the server"),
+    "latency": gettext_noop("network and waking up"),
+    "waiting": gettext_noop("waiting"),
+    "unseen": gettext_noop("not seen"),
+}
 #: Wait event types of pg_stat_activity by part; all types but these are `server_wait`.
 _LOCKS = ("Lock", "LWLock", "BufferPin")
 _NO_WAITS = ("CPU", "Client", "Activity")

@@ -16,7 +16,7 @@ from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.lead import lead
 from pgperf.analysis.number_text import in_percent, in_unit
 from pgperf.analysis.rules import Facts, Rule
-from pgperf.analysis.time_breakdown import TimeBreakdown
+from pgperf.analysis.time_breakdown import PART_TITLES, TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import (
     LIKELY,
@@ -42,12 +42,6 @@ _LEAST = 0.01
 _LEAST_WHOLE = 0.1
 #: Smaller disturbances, as shares of the largest one, are not in the sentence.
 _LEAST_BESIDE = 0.05
-_PART_TITLES = {
-    "client": "client", "proxy": "proxy", "web": "web server", "pooler": "pooler", "server": "server",
-    "run_queue": "run queue", "interpreter": "waiting for the interpreter", "pool_queue": "queue for the pool",
-    "server_lock": "locks", "server_io": "I/O", "server_wait": "other server waits",
-    "latency": "waiting", "waiting": "waiting", "unseen": "not seen",
-}  # fmt: skip
 _CPUS = {
     "pooler": "the pooler's one CPU",
     "clients": "the clients' CPUs",
@@ -75,7 +69,9 @@ class VerdictKind:
 
 
 def _of_part(title: str, part: str) -> Sentence:
-    """ "client CPU: 165 of 211 µs; server 21 µs, waiting 25 µs": the part, then the others by size."""
+    """ "client CPU: 165 of 211 µs; network and waking up 25 µs, server 21 µs": the part, then the
+    others by size.
+    """
     return lambda verdict: _split(verdict.numbers, title, part)
 
 
@@ -265,7 +261,7 @@ VERDICTS: tuple[VerdictKind, ...] = (
     _wait("latency", gettext_noop("network and waking up"), _by_distance_or_load, rules.latency),
     VerdictKind("schedule", gettext_noop("the rate is held"), rules.schedule, _of_schedule, claims=False),
     VerdictKind(DISTURBED, gettext_noop("disturbed"), rules.disturbed, _of_disturbance, claims=False),
-    VerdictKind(UNKNOWN, gettext_noop("unknown"), rules.unknown, _of_unknown, claims=False),
+    VerdictKind(UNKNOWN, gettext_noop("bottleneck not known"), rules.unknown, _of_unknown, claims=False),
 )
 
 
@@ -425,4 +421,4 @@ def _listed(parts: dict[str, float], least: float, unit: TimeUnit) -> str:
     shown = sorted(
         ((us, name) for name, us in parts.items() if us and us >= least), key=lambda each: -each[0]
     )
-    return ", ".join(f"{_PART_TITLES[name]} {in_unit(us, unit)} {unit.name}" for us, name in shown)
+    return ", ".join(f"{PART_TITLES[name]} {in_unit(us, unit)} {unit.name}" for us, name in shown)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from enum import StrEnum
+from functools import partial
 
 from django.utils.translation import gettext as _
 
@@ -169,11 +170,13 @@ def _changes(rows: Sequence[ComparisonResult], names: dict[str, str], apart: Seq
     """The sentence on the layers that differ."""
     saves = all(row.delta_us < 0 for row in rows)
     unit = unit_of(row.delta_us for row in rows)
-    sign, form = (-1, number_format.number) if saves else (1, number_format.signed)
+    sign, form = (-1, number_format.difference) if saves else (1, number_format.signed)
     changes = [
         _("%(us)s %(unit)s in %(layer)s")
         % {
-            "us": number_format.in_unit(unit, form, sign * row.delta_us),
+            "us": number_format.in_unit(
+                unit, partial(form, figures=[us / unit.us for us in _times(row)]), sign * row.delta_us
+            ),
             "unit": number_format.unit_title(unit),
             "layer": _told(row, apart),
         }
@@ -182,6 +185,11 @@ def _changes(rows: Sequence[ComparisonResult], names: dict[str, str], apart: Seq
     return _("%(route)s: %(second)s instead of %(first)s %(words)s %(changes)s.") % {
         **names, "words": _("saves") if saves else _("changes"), "changes": ", ".join(changes),
     }  # fmt: skip
+
+
+def _times(row: ComparisonResult) -> list[float]:
+    """Those that its difference comes from, µs."""
+    return [us for us in (row.variant.us_per_op, row.baseline.us_per_op) if us is not None]
 
 
 def _table(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
@@ -206,8 +214,8 @@ def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
         Cell(outcome_text(row.outcome), (row.outcome,), row.outcome),
         ratio(row.ratio),
         ratio_interval(row.low, row.high),
-        signed(row.delta_us),
-        interval(row.delta_low_us, row.delta_high_us),
+        signed(row.delta_us, *_times(row)),
+        interval(row.delta_low_us, row.delta_high_us, *_times(row)),
         Cell("–", (None,)) if row.mde is None else percent(row.mde),
         Cell(_sample(row), (row.pairs, row.sample)),
     )

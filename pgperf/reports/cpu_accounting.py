@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuShares, Known
-from pgperf.analysis.scheduler_states import PARTS
+from pgperf.analysis.time_breakdown import PARTS
 from pgperf.models import VariantResult
 from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.labels import lacking, load_title, measured, role_names, variant_lines, variant_title
-from pgperf.reports.run_json import time_us_per_op
 from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, time_column, words
+from pgperf.reports.time_parts import time_parts
 
 #: Colours of the parts of an operation's time: a role's CPU time has its colour of everywhere.
 _PART_COLOURS = {
@@ -21,12 +21,16 @@ _PART_COLOURS = {
     "web": "cpu-web",
     "pooler": "cpu-pooler",
     "server": "cpu-server",
+    "server_lock": "wait-Lock",
+    "server_io": "wait-IO",
     "unseen": "cpu-unattributed",
 }
 #: The share of a bar from which on a part can be seen.
 _VISIBLE = 0.005
 #: Roles that take part only behind a URL.
 _WEB = ("proxy", "web")
+#: The rest of the time, of which a variant has one.
+_REST = ("latency", "waiting", "unseen")
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def spent(variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
     each rung.
     """
     shown = [variant for variant in measured(variants) if variant.cpu_account]
-    there = _visible([time_us_per_op(variant) for variant in shown])
+    there = _visible([time_parts(variant) for variant in shown])
     by_count: dict[int, list[VariantResult]] = {}
     for variant in shown:
         by_count.setdefault(variant.identity.connections, []).append(variant)
@@ -125,7 +129,7 @@ def spent(variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
 def spent_of(variants: Sequence[VariantResult]) -> Chart | None:
     """Where the time of one operation is spent, a bar for each variant; None without CPU accounts."""
     shown = [variant for variant in variants if variant.cpu_account]
-    return _spent(shown, _visible([time_us_per_op(variant) for variant in shown])) if shown else None
+    return _spent(shown, _visible([time_parts(variant) for variant in shown])) if shown else None
 
 
 def spent_shares(variants: Sequence[VariantResult]) -> Chart | None:
@@ -155,7 +159,7 @@ def spent_shares(variants: Sequence[VariantResult]) -> Chart | None:
 def spent_table(variants: Sequence[VariantResult]) -> Table:
     """The parts of one operation's time, µs. A part that no variant has, has no column."""
     shown = [variant for variant in variants if variant.cpu_account]
-    parts = [time_us_per_op(variant) for variant in shown]
+    parts = [time_parts(variant) for variant in shown]
     there = _present(parts)
     names = role_names()
     columns = (
@@ -241,7 +245,7 @@ def _queue_cell(column: QueueColumn, account: CpuAccount) -> Cell:
 
 
 def _spent(shown: Sequence[VariantResult], there: Sequence[str]) -> Chart:
-    parts = [time_us_per_op(variant) for variant in shown]
+    parts = [time_parts(variant) for variant in shown]
     names = role_names()
     return of_times(
         {
@@ -275,7 +279,7 @@ def _percent_of(value: float | None, whole: float) -> float | None:
 
 
 def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
-    """The parts that take time in some variant; `waiting` and `unseen` exclude each other."""
+    """The parts that take time in some variant."""
     return [part for part in PARTS if any(own[part] for own in parts)]
 
 
@@ -291,15 +295,15 @@ def _visible(parts: Sequence[dict[str, float | None]]) -> list[str]:
 
 def _of_role(row: VariantResult, role: str, cell: Cell) -> Cell:
     """A dash for a pooler or a web server that takes no part, which is not a measured zero."""
-    passing = role in (*_WEB, "pooler")
-    direct = passing and row.record.cpu_us_per_op.of(role) == 0
+    user = "pooler" if role == "pool_queue" else role
+    passing = user in (*_WEB, "pooler")
+    direct = passing and row.record.cpu_us_per_op.of(user) == 0
     return Cell("–", cell.values) if direct else cell
 
 
 def _part(own: dict[str, float | None], part: str) -> Cell:
-    """Of `waiting` and `unseen`, one is always absent, which is not unknown."""
-    other = {"waiting": "unseen", "unseen": "waiting"}.get(part)
-    if other and own[part] is None and own[other] is not None:
+    """Of those that are the rest, the others are absent, which is not unknown."""
+    if part in _REST and own[part] is None and any(own[rest] is not None for rest in _REST):
         return words("–")
     return number(own[part])
 

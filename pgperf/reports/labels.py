@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from pgperf.analysis.time_breakdown import PART_TITLES
 from pgperf.core.layers import LAYERS, OTHER
 from pgperf.core.records import LeftOut, Variant
 from pgperf.models import VariantResult
@@ -126,20 +127,12 @@ def role_names() -> dict[str, str]:
     return {
         "client_user": _("client, user"),
         "client_sys": _("client, system"),
-        "client": _("client"),
         "clients": _("clients"),
-        "proxy": _("proxy"),
-        "web": _("web server"),
-        "pooler": _("pooler"),
-        "server": _("server"),
         "auxiliaries": _("server auxiliaries"),
         "other": _("other processes"),
         "unattributed": _("unattributed"),
         "iowait": _("iowait"),
         "steal": _("steal"),
         "idle": _("idle"),
-        "run_queue": _("run queue"),
-        "interpreter": _("waiting for the interpreter"),
-        "waiting": _("waiting"),
-        "unseen": _("not seen"),
+        **{part: _(title) for part, title in PART_TITLES.items()},
     }

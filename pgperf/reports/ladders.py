@@ -246,21 +246,25 @@ def _shared_maximum(ladders: Sequence[Ladder]) -> float:
 
 def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     first, last = ladder.steps[0], ladder.steps[-1]
-    return _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(time)s more per operation.") % {
+    figures = {"top_us": last.us, "bottom_us": first.us}
+    return _(
+        "%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s %(unit)s more per operation."
+    ) % {
         "route": ladder_title(ladder, ladders),
         "top": " · ".join(rung_lines(last, beside=False)),
         "ratio": number_format.ratio(last.ratio),
         "bottom": layer_title(first.layer),
-        "time": number_format.time(last.us - first.us),
+        **number_format.differences_in_one_unit(figures, us=last.us - first.us),
     }
 
 
 def _step_cells(step: Step, *, first: bool) -> tuple[Cell, ...]:
     if first:
         return Cell("–"), Cell("–"), ratio(1.0), Cell("–")
+    below_us = step.us - step.step_us
     return (
-        signed(step.step_us),
-        interval(step.step_low_us, step.step_high_us),
+        signed(step.step_us, step.us, below_us),
+        interval(step.step_low_us, step.step_high_us, step.us, below_us),
         ratio(step.ratio),
         ratio_interval(step.ratio_low, step.ratio_high),
     )

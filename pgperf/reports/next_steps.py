@@ -24,13 +24,14 @@ class ShownStep:
     """The advice for a variant as people read it; each "" or empty where there is none.
 
     `distances`: sentences on what delays of its route cost. `benchmarks`: names of other benchmarks
-    than the run's that measure what is advised.
+    than the run's that measure what is advised. `repeats`: it is to measure the same again.
     """
 
     advice: str = ""
     saving: str = ""
     distances: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
+    repeats: bool = False
 
     @property
     def text(self) -> str:
@@ -112,7 +113,13 @@ def _shown(record: VariantSummary, found: NextStep | None) -> ShownStep:
     if found is None or record.verdict is None:
         return ShownStep()
     distances = tuple(map(_distance, found.distances))
-    return ShownStep(_advice(found, record.verdict), _saving(found), distances, found.benchmarks)
+    return ShownStep(
+        _advice(found, record.verdict),
+        _saving(found),
+        distances,
+        found.benchmarks,
+        repeats=found.advice == Advice.QUIET,
+    )
 
 
 def _distance(found: Distance) -> str:
@@ -122,7 +129,7 @@ def _distance(found: Distance) -> str:
         " %(times)s."
     ) % {
         "ms": number_format.tick(found.ms),
-        **number_format.in_one_unit(cost=found.cost_us, us=found.us, near=found.near_us),
+        **number_format.differences_in_one_unit({"us": found.us, "near": found.near_us}, cost=found.cost_us),
         "times": number_format.ratio(found.times),
     }
 
@@ -226,7 +233,8 @@ def _saving(found: NextStep) -> str:
     """The expected saving of a change; "" where no figure bounds it."""
     if found.us is None or not found.of_us:
         return ""
-    numbers = number_format.in_one_unit(us=found.us, of=found.of_us, least=found.least_us or 0.0)
+    figures = {"of": found.of_us}
+    numbers = number_format.differences_in_one_unit(figures, us=found.us, least=found.least_us or 0.0)
     if found.is_measured and found.is_vague:
         return _("In this run that saved %(us)s of %(of)s %(unit)s (at least %(least)s).") % numbers
     if found.is_measured:

@@ -3,7 +3,8 @@ the unknown.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
@@ -44,6 +45,19 @@ def in_one_unit(**times_us: float | None) -> dict[str, str]:
     return {name: in_unit(unit, number, us) for name, us in times_us.items()} | {"unit": unit_title(unit)}
 
 
+def differences_in_one_unit(
+    figures_us: Mapping[str, float | None], **differences_us: float | None
+) -> dict[str, str]:
+    """The same of figures and of their differences, which have no more decimals than they."""
+    unit = unit_of([*figures_us.values(), *differences_us.values()])
+    form = partial(difference, figures=[us / unit.us for us in figures_us.values() if us is not None])
+    return {
+        **{name: in_unit(unit, number, us) for name, us in figures_us.items()},
+        **{name: in_unit(unit, form, us) for name, us in differences_us.items()},
+        "unit": unit_title(unit),
+    }
+
+
 def time(us: float | None, unit: TimeUnit | None = None) -> str:
     """A time with its unit: this one, or that which fits it."""
     if us is None:
@@ -69,9 +83,25 @@ def whole(value: int | None) -> str:
     return _("unknown") if value is None else _fixed(value, 0)
 
 
-def signed(value: float | None, most: int = FEW) -> str:
+def difference(value: float | None, most: int = FEW, figures: Collection[float] = ()) -> str:
+    """A number with no more decimals than the `figures` that it is the difference of, so that a reader
+    who subtracts them finds it; but with a digit that counts.
+    """
+    return _("unknown") if value is None else _fixed(value, _decimals(value, most, figures))
+
+
+def signed(value: float | None, most: int = FEW, figures: Collection[float] = ()) -> str:
     """A difference, with its sign."""
-    return f"+{number(value, most)}" if value is not None and value > 0 else number(value, most)
+    text = difference(value, most, figures)
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def _decimals(value: float, most: int, figures: Collection[float]) -> int:
+    own = decimals(value, most)
+    if not figures:
+        return own
+    first = -math.floor(math.log10(abs(value))) if 0 < abs(value) < 1 else 0
+    return min(own, max(first, min(decimals(each, most) for each in figures)))
 
 
 def ratio(value: float | None) -> str:
@@ -92,15 +122,16 @@ def short_percent(share: float | None) -> str:
     return f"{_fixed(tenths / 10, 0 if tenths % 10 == 0 or tenths >= 100 else 1)} %"
 
 
-def interval(low: float | None, high: float | None, most: int = FEW) -> str:
-    """Both ends of a 95 % interval with the decimals of the wider one; "none" where the run gave
-    none.
+def interval(low: float | None, high: float | None, most: int = FEW, figures: Collection[float] = ()) -> str:
+    """Both ends of a 95 % interval with the decimals of the wider one; "none" where the run gave none.
+
+    `figures`: those that an interval of a `difference` comes from.
     """
     if low is None or high is None:
         return _("none")
-    digits = max(decimals(low, most), decimals(high, most)) if max(abs(low), abs(high)) < 100 else 0
-    ends = (_fixed(end, digits) for end in (low, high))
-    return " … ".join(ends)
+    ends = (_decimals(end, most, figures) for end in (low, high))
+    digits = max(ends) if max(abs(low), abs(high)) < 100 else 0
+    return " … ".join(_fixed(end, digits) for end in (low, high))
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:

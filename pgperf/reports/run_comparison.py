@@ -313,6 +313,7 @@ def measure_title(changes: Sequence[Change], measure: str) -> str:
 
 def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
     own = ratio if over else number
+    figures = () if over else (change.before, change.after)
     return (
         words(variant_title(change.variant)),
         Cell(outcome_text(change.outcome), (change.outcome,), change.outcome),
@@ -320,8 +321,8 @@ def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
         own(change.after),
         ratio(change.ratio.centre),
         ratio_interval(change.ratio.low, change.ratio.high),
-        signed(change.delta.centre),
-        interval(change.delta.low, change.delta.high),
+        signed(change.delta.centre, *figures),
+        interval(change.delta.low, change.delta.high, *figures),
         Cell("–") if change.mde is None else percent(change.mde),
         Cell(_("%(first)d and %(second)d") % dict(zip(("first", "second"), change.blocks, strict=True))),
     )

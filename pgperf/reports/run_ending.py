@@ -13,16 +13,42 @@ _NOTHING = 1.0
 
 
 def sentence(run: Run) -> str:
-    """Such as "The ratios are known to ±1.6 % after 58 s.", with what a look at the machine predicted;
-    "" for a run of a fixed length, or one that failed.
+    """Such as "The ratios are known to ±1.6 % after 58 s.", with a remedy for ratios that are not
+    known well enough, and with what a look at the machine predicted; "" for a run of a fixed length,
+    or one that failed.
     """
+    return _told(run, remedy(run))
+
+
+def fact(run: Run) -> str:
+    """The same without the remedy, for a page whose advice stands elsewhere."""
+    return _told(run, "")
+
+
+def remedy(run: Run) -> str:
+    """What gives narrower intervals, to be read after a colon; "" where they are narrow enough."""
+    ending = Ending.from_json(run.environment.get(ENDING))
+    if ending is None or ending.reason == PRECISION or _is_test(run):
+        return ""
+    if ending.precision is None:
+        return _("run longer.")
+    reached = ending.target is None or ending.precision <= ending.target
+    return "" if reached and ending.precision < _NOTHING else _remedy(run)
+
+
+def _told(run: Run, remedy: str) -> str:
     ending = Ending.from_json(run.environment.get(ENDING))
     if ending is None:
         return ""
-    if (run.definition or {}).get("ends_after_blocks"):
+    if _is_test(run):
         return _of_test(ending, run.definition["blocks"])
     prediction = Prediction.from_json(run.environment.get(PREDICTED))
-    return " ".join(filter(None, (_ended(ending, _remedy(run)), _predicted(prediction))))
+    return " ".join(filter(None, (_ended(ending, remedy), _predicted(prediction))))
+
+
+def _is_test(run: Run) -> bool:
+    """Of a verdict?"""
+    return bool((run.definition or {}).get("ends_after_blocks"))
 
 
 def _of_test(ending: Ending, blocks: int) -> str:
@@ -39,7 +65,8 @@ def _of_test(ending: Ending, blocks: int) -> str:
 def _ended(ending: Ending, remedy: str) -> str:
     if ending.reason == PRECISION:
         return _("The ratios are known to ±%(precision)s after %(time)s.") % _words(ending)
-    return f"{_used(ending) % _words(ending)}; {_reached(ending, remedy)}"
+    told = f"{_used(ending) % _words(ending)}; {_reached(ending)}"
+    return f"{told}: {remedy}" if remedy else f"{told}."
 
 
 def _remedy(run: Run) -> str:
@@ -68,16 +95,15 @@ def _predicted(prediction: Prediction | None) -> str:
     return _("Predicted before the run: about ±%(precision)s in %(time)s.") % words
 
 
-def _reached(ending: Ending, remedy: str) -> str:
-    """The precision of a run that did not end for it, and a remedy."""
+def _reached(ending: Ending) -> str:
+    """The precision of a run that did not end for it."""
     if ending.precision is None:
-        return _("the precision is not known: run longer.")
+        return _("the precision is not known")
     if ending.precision >= _NOTHING:
-        return _("the ratios are not even known to ±100 %%: %s") % remedy
+        return _("the ratios are not even known to ±100 %")
     if ending.target is None or ending.precision <= ending.target:
-        return _("the ratios are known to ±%(precision)s.") % _words(ending)
-    found = _("the ratios are known to ±%(precision)s, not to ±%(target)s") % _words(ending)
-    return f"{found}: {remedy}"
+        return _("the ratios are known to ±%(precision)s") % _words(ending)
+    return _("the ratios are known to ±%(precision)s, not to ±%(target)s") % _words(ending)
 
 
 def _apart(precision: float | None, target: float | None) -> tuple[str, str]:

@@ -145,11 +145,13 @@ class Result:
         return next((section.part for section in self.sections if section.name == name), None)
 
 
-def result(run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = ()) -> Result:
-    """A finished run's charts and tables, in two queries. A third one sets it against the
-    run `before`. `changes`: the changes over runs up to this one.
+def result(
+    run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), *, is_first: bool = False
+) -> Result:
+    """A finished run's charts and tables, in two queries. A third one sets it against the run
+    `before`; `is_first`: there is none. `changes`: the changes over runs up to this one.
     """
-    return result_of(read(run, before, changes))
+    return result_of(read(run, before, changes, is_first=is_first))
 
 
 def result_of(rows: RunRows) -> Result:
@@ -157,7 +159,7 @@ def result_of(rows: RunRows) -> Result:
         topics=list(_topics(rows)),
         skipped=reasons(rows.skipped),
         partial=rows.run.partial,
-        ending=run_ending.sentence(rows.run),
+        ending=run_ending.fact(rows.run) if rows.variants else run_ending.sentence(rows.run),
         measured=bool(rows.variants or rows.ladders),
         is_over=state.effective_status(rows.run) not in state.ACTIVE,
     )

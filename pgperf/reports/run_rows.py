@@ -23,8 +23,8 @@ _ONE_FIT = 6
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one. `changes`: the changes over runs up to this one. `made`: what was made of the rows
-    `once`.
+    without one; `is_first`: one was looked for, and there is none. `changes`: the changes over runs up
+    to this one. `made`: what was made of the rows `once`.
     """
 
     run: Run
@@ -32,6 +32,7 @@ class RunRows:
     comparisons: Sequence[ComparisonResult]
     before: Run | None = None
     changes: Sequence[ChangePoint] = ()
+    is_first: bool = False
     made: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -120,7 +121,9 @@ def once(make: Callable[[RunRows], T]) -> Callable[[RunRows], T]:
     return made
 
 
-def read(run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = ()) -> RunRows:
+def read(
+    run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), *, is_first: bool = False
+) -> RunRows:
     """In two queries."""
     variants = list(run.variants.all())
     for each in variants:
@@ -129,7 +132,7 @@ def read(run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (
     comparisons = list(run.comparisons.all())
     for row in comparisons:
         row.variant, row.baseline = by_id[row.variant_id], by_id[row.baseline_id]
-    return RunRows(run, variants, comparisons, before, changes)
+    return RunRows(run, variants, comparisons, before, changes, is_first)
 
 
 _Key = tuple[str, str, str, str, str, int, str, float | None, int, int]

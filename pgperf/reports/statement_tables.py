@@ -35,7 +35,7 @@ from pgperf.reports.table import (
 )
 
 #: As many calls of one text are worth a remark.
-_MANY = 3
+MANY = 3
 #: Characters of a statement in a chart.
 _SHORT = 24
 #: The variables of pgperf.css that colour the parts of a page's time.
@@ -66,12 +66,17 @@ def tables(environment: Mapping[str, Any]) -> list[Table]:
     """One table for each workload, route and mode that was measured; one without times for a
     workload whose statements were not.
     """
-    times = [StatementTimes.from_json(each) for each in environment.get(STATEMENT_TIMES, [])]
+    times = stored_times(environment)
     return [
         table
         for name, capture in environment.get(CAPTURES, {}).items()
         for table in _of_workload(name, capture, [each for each in times if each.workload == name])
     ]
+
+
+def stored_times(environment: Mapping[str, Any]) -> list[StatementTimes]:
+    """The times of statements that the run measured."""
+    return [StatementTimes.from_json(each) for each in environment.get(STATEMENT_TIMES, [])]
 
 
 def part_tables(environment: Mapping[str, Any]) -> list[Table]:
@@ -83,13 +88,13 @@ def charts(environment: Mapping[str, Any]) -> list[tuple[str, Chart]]:
     """The same as charts with their titles: the parts of each page's time, and the time of each
     statement in the uppermost layer.
     """
-    times = [StatementTimes.from_json(each) for each in environment.get(STATEMENT_TIMES, [])]
+    times = stored_times(environment)
     return [
         *(_parts_chart(PageParts(**each)) for each in environment.get(PAGE_PARTS, [])),
         *(
             _times_chart(repeated(capture), own[-1])
             for name, capture in environment.get(CAPTURES, {}).items()
-            for own in _settings([each for each in times if each.workload == name])
+            for own in by_setting([each for each in times if each.workload == name])
         ),
     ]
 
@@ -119,7 +124,7 @@ def _times_chart(found: Sequence[Repeated], top: StatementTimes) -> tuple[str, C
     place = {"name": top.workload, "layer": layer_title(top.layer), "route": top.route, "mode": top.mode}
     title = _("Statements of %(name)s through %(layer)s over %(route)s, mode %(mode)s") % place
     times = {each.numbers[0]: each for each in top.each}
-    values = [_us(each, times) for each in found]
+    values = [us_of_all_calls(each, times) for each in found]
     return title, of_times(
         {
             "kind": "bars",
@@ -169,7 +174,7 @@ def notes(environment: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     for name, capture in environment.get(CAPTURES, {}).items():
         found += [f"{name}: {note}"] if (note := capture.get("note")) else []
-        found += [_remark(name, each) for each in repeated(capture) if each.calls >= _MANY]
+        found += [_remark(name, each) for each in repeated(capture) if each.calls >= MANY]
     return found
 
 
@@ -201,7 +206,7 @@ def _of_workload(name: str, capture: Mapping[str, Any], times: Sequence[Statemen
     found = repeated(capture)
     if not times:
         yield Table(_caption(name, capture), _columns(()), [_plain(each) for each in found], "capture")
-    for own in _settings(times):
+    for own in by_setting(times):
         route, mode = own[0].route, own[0].mode
         caption = _("%(operation)s; over %(route)s, mode %(mode)s, all calls of a statement together")
         place = {"operation": _caption(name, capture), "route": route, "mode": mode}
@@ -209,7 +214,7 @@ def _of_workload(name: str, capture: Mapping[str, Any], times: Sequence[Statemen
         yield Table(caption % place, _columns([each.layer for each in own]), rows, "capture")
 
 
-def _settings(times: Sequence[StatementTimes]) -> Iterable[list[StatementTimes]]:
+def by_setting(times: Sequence[StatementTimes]) -> Iterable[list[StatementTimes]]:
     """The times of each route and mode, the lowest layer first."""
     for key in dict.fromkeys((each.route, each.mode) for each in times):
         yield sorted((t for t in times if (t.route, t.mode) == key), key=lambda t: _rank(t.layer))
@@ -243,7 +248,7 @@ def _timed_rows(
     """A row for each text. The server's time is that under the first layer, the lowest one; the
     shares are those of the last.
     """
-    spent = [[_us(each, layer) for layer in layers] for each in found]
+    spent = [[us_of_all_calls(each, layer) for layer in layers] for each in found]
     totals = [each[-1] for each in spent]
     total = None if None in totals else sum(filter(None, totals))
     return [
@@ -257,7 +262,7 @@ def _timed_rows(
     ]
 
 
-def _us(each: Repeated, times: Mapping[int, StatementTime]) -> float | None:
+def us_of_all_calls(each: Repeated, times: Mapping[int, StatementTime]) -> float | None:
     """The time of all its calls; None where it was not measured."""
     own = times.get(each.numbers[0])
     return own.us * each.calls if own else None

@@ -228,6 +228,7 @@ def mean_chart(setting: Setting) -> Chart:
         "colours": [colour(layer) for layer, _workers in shown],
         "whiskers": [whisker(mean.low, mean.high) if mean else None for _column, mean in known],
         "ends": [number_format.ratio(mean.ratio) if mean else "×1" for _column, mean in known],
+        "line": 1,
     }
 
 

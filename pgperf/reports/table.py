@@ -7,6 +7,7 @@ and files (reports/csv_files.py) print these tables and format no number of thei
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from django.utils.translation import gettext as _
 
@@ -76,7 +77,8 @@ class Offer:
 class Cell:
     """The text that is shown, the values behind it (one for each key of the column), a word to
     colour it by, lines below the text, and a test run that only pages offer. `form` writes numbers
-    such as these; None where the text is no number that may be in µs.
+    such as these; None where the text is no number that may be in µs. `figures`: those that a
+    difference comes from, in µs.
     """
 
     text: str
@@ -85,12 +87,15 @@ class Cell:
     notes: tuple[Note, ...] = ()
     offer: Offer | None = None
     form: Callable[..., str] | None = None
+    figures: tuple[float, ...] = ()
 
     def in_unit(self, unit: TimeUnit) -> "Cell":
         """The same with its times, which are in µs, in this unit."""
         if self.form is None:
             return self
-        return replace(self, text=number_format.in_unit(unit, self.form, *self._numbers))
+        figures = [us / unit.us for us in self.figures]
+        form = partial(self.form, figures=figures) if figures else self.form
+        return replace(self, text=number_format.in_unit(unit, form, *self._numbers))
 
     @property
     def _numbers(self) -> list[float | None]:
@@ -207,9 +212,11 @@ def count(value: int | None) -> Cell:
     return Cell(number_format.whole(value), (value,), _mark(value))
 
 
-def signed(value: float | None) -> Cell:
-    """A difference, with its sign."""
-    return Cell(number_format.signed(value), (value,), _mark(value), form=number_format.signed)
+def signed(value: float | None, *figures: float | None) -> Cell:
+    """A difference, with its sign. `figures`: those that it comes from, whose decimals it has."""
+    known = _known(figures)
+    text = number_format.signed(value, figures=known)
+    return Cell(text, (value,), _mark(value), form=number_format.signed, figures=known)
 
 
 def ratio(value: float | None) -> Cell:
@@ -221,12 +228,19 @@ def percent(share: float | None) -> Cell:
     return Cell(number_format.percent(share), (share,), _mark(share))
 
 
-def interval(low: float | None, high: float | None) -> Cell:
-    return Cell(number_format.interval(low, high), (low, high), form=number_format.interval)
+def interval(low: float | None, high: float | None, *figures: float | None) -> Cell:
+    """`figures`: those that an interval of a difference comes from."""
+    known = _known(figures)
+    text = number_format.interval(low, high, figures=known)
+    return Cell(text, (low, high), form=number_format.interval, figures=known)
 
 
 def ratio_interval(low: float | None, high: float | None) -> Cell:
     return Cell(number_format.ratio_interval(low, high), (low, high))
+
+
+def _known(figures: Iterable[float | None]) -> tuple[float, ...]:
+    return tuple(each for each in figures if each is not None)
 
 
 def _column_in(column: Column, unit: TimeUnit | None) -> Column:

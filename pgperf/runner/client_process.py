@@ -98,6 +98,25 @@ class ProcessEnvironment:
     directory: str
 
 
+@dataclass(frozen=True)
+class _Deadline:
+    """`at`: a time of the monotonic clock, so many `seconds` after the wait began."""
+
+    seconds: float
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        return cls(seconds, time.monotonic() + seconds)
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.at - time.monotonic())
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.0f} s" if self.seconds >= 10 else f"{self.seconds:.2g} s"
+
+
 class ClientProcess:
     """A running client. Every wait has a deadline in seconds; after it, ClientFailed names the
     client.
@@ -150,7 +169,7 @@ class ClientProcess:
             self._connection_mode = message.connection_mode
             self._secrets |= {"session": message.page.cookie.partition("=")[2]}
             self._is_site = message.site
-        data, deadline = protocol.encode(message), time.monotonic() + timeout_s
+        data, deadline = protocol.encode(message), _Deadline.after(timeout_s)
         while data:
             data = data[self._write(data, deadline) :]
 
@@ -159,14 +178,14 @@ class ClientProcess:
 
         An Error or anything else raises ClientFailed.
         """
-        message = protocol.decode(self._read_line(time.monotonic() + timeout_s))
+        message = protocol.decode(self._read_line(timeout_s))
         if isinstance(message, protocol.Error):
             raise self._failed(message)
         if not isinstance(message, kind):
             raise ProtocolError(f"{self.name}: expected {kind.__name__}, got {type(message).__name__}")
         return message
 
-    def _write(self, data: bytes, deadline: float) -> int:
+    def _write(self, data: bytes, deadline: _Deadline) -> int:
         """How many bytes the pipe took; 0 if it was full, and may take more now."""
         try:
             return os.write(self._stdin, data)
@@ -178,7 +197,7 @@ class ClientProcess:
 
     def read_bytes(self, count: int, timeout_s: float) -> bytes:
         """Exactly `count` raw bytes that a message announced."""
-        deadline = time.monotonic() + timeout_s
+        deadline = _Deadline.after(timeout_s)
         while len(self._buffer) < count:
             self._fill(deadline)
         data = bytes(self._buffer[:count])
@@ -223,7 +242,8 @@ class ClientProcess:
     ) -> None:
         self.goodbye() if kind is None else self.kill()
 
-    def _read_line(self, deadline: float) -> bytes:
+    def _read_line(self, timeout_s: float) -> bytes:
+        deadline = _Deadline.after(timeout_s)
         while (end := self._buffer.find(b"\n")) < 0:
             if len(self._buffer) > protocol.MAX_LINE_BYTES:
                 raise ProtocolError(f"{self.name}: sent a line of more than {protocol.MAX_LINE_BYTES} bytes")
@@ -232,16 +252,16 @@ class ClientProcess:
         del self._buffer[: end + 1]
         return line
 
-    def _await(self, pipe: int, event: int, deadline: float) -> None:
+    def _await(self, pipe: int, event: int, deadline: _Deadline) -> None:
         poll = select.poll()
         poll.register(pipe, event)
         look_up()
-        while not poll.poll(min(POLL_S, max(0.0, deadline - time.monotonic())) * 1000):
-            if time.monotonic() >= deadline:
-                raise self._late()
+        while not poll.poll(min(POLL_S, deadline.left_s) * 1000):
+            if not deadline.left_s:
+                raise self._late(deadline)
             look_up()
 
-    def _fill(self, deadline: float) -> None:
+    def _fill(self, deadline: _Deadline) -> None:
         self._await(self._stdout, select.POLLIN, deadline)
         chunk = os.read(self._stdout, 1 << 20)
         if not chunk:
@@ -288,11 +308,12 @@ class ClientProcess:
         except subprocess.TimeoutExpired:
             return None
 
-    def _late(self) -> ClientFailed:
+    def _late(self, deadline: _Deadline) -> ClientFailed:
         """The error for a missed deadline. A driver may wait for ever once it was refused memory."""
+        missed = f"no answer within its deadline of {deadline}"
         if least_room_bytes(self.pid) < self._memory_bytes * _LITTLE_ROOM:
-            return self._out_of_memory("no answer within its deadline, and little memory was left")
-        return ClientFailed(f"{self.name}: no answer within its deadline")
+            return self._out_of_memory(f"{missed}, and little memory was left")
+        return ClientFailed(f"{self.name}: {missed}")
 
     def _out_of_memory(self, how: str) -> OutOfMemory:
         limit = (

@@ -28,6 +28,9 @@ PAGE_QUERIES, LIST_QUERIES = 9, 15
 #: One more sets a run against the run before, and three read the changes over the runs.
 AGAINST_EARLIER = PAGE_QUERIES + 4
 
+#: What the answer of a run says that cannot be set against another.
+FIRST = "<p>No earlier run has the same definition.</p>"
+
 
 def page(run: Run, name: str = "change", *args: str) -> str:
     return reverse(f"admin:pgperf_run_{name}", args=[run.pk, *args])
@@ -287,7 +290,8 @@ def test_the_answer_is_set_against_the_run_before(admin_page: Client, run: Run) 
     link = f"{reverse('admin:pgperf_run_compare', args=[later.pk])}?with={run.pk}"
     assert f'<a href="{link}">Against the run before</a>' in shown
     assert f"Slower than {run} of {day(run)}." in shown
-    assert "Against the run before" not in admin_page.get(page(run)).content.decode()
+    assert FIRST in admin_page.get(page(run)).content.decode()
+    assert FIRST not in shown
 
 
 def test_the_last_change_is_a_link_to_its_history(client_of: Callable[[str], Client], run: Run) -> None:
@@ -309,9 +313,11 @@ def test_the_last_change_is_a_link_to_its_history(client_of: Callable[[str], Cli
 def test_the_run_before_is_one_that_the_user_may_see(client_of: Callable[[str], Client], run: Run) -> None:
     later = add_cpu_accounts(factories.make_results(factories.make_run()))
     viewer = client_of("viewer")
-    assert "Against the run before" in viewer.get(page(later)).content.decode()
+    assert FIRST not in viewer.get(page(later)).content.decode()
     Run.objects.filter(pk=run.pk).update(restricted=True)
-    assert "Against the run before" not in viewer.get(page(later)).content.decode()
+    shown = viewer.get(page(later)).content.decode()
+    assert FIRST in shown
+    assert f"?with={run.pk}" not in shown
 
 
 def test_the_list_marks_much_disturbed_runs(

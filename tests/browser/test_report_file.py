@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from pgperf.models import Run
 from pgperf.reports.html_report import comparison_html, run_html
@@ -12,7 +12,7 @@ from pgperf.reports.several_runs import compare_several
 from tests import factories
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import look
-from tests.browser.test_run_topics import RUNS
+from tests.browser.test_run_topics import RUNS, SHOWN
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -59,6 +59,10 @@ CONTRAST = """() => {
     });
     return Math.min(...found);
 }"""
+#: The topics whose links are marked as that which is shown.
+MARKED = """() => [...document.querySelectorAll(".pgperf-topics a")]
+    .filter(each => getComputedStyle(each).fontWeight === "600").map(each => each.textContent)"""
+EVERYTHING = "#topic-all"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -88,7 +92,7 @@ def kept(html: str, folder: Path) -> str:
 @pytest.mark.parametrize("kind", RUNS)
 def test_charts_are_visible_and_nothing_is_asked_for(offline: Page, tmp_path: Path, kind: str) -> None:
     """The file has no script, so that it need not be loaded for each colour scheme."""
-    offline.goto(kept(run_html(RUNS[kind]()), tmp_path))
+    offline.goto(kept(run_html(RUNS[kind]()), tmp_path) + EVERYTHING)
     assert offline.locator("figure svg").count() >= 2
     for scheme in ("light", "dark"):
         look(offline, 1280, scheme)
@@ -114,11 +118,43 @@ def test_the_comparison_of_runs_opens_from_disk(offline: Page, tmp_path: Path) -
         assert offline.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_link_to_a_topic_works(offline: Page, tmp_path: Path) -> None:
+def test_it_shows_one_topic_at_a_time(offline: Page, tmp_path: Path) -> None:
     offline.goto(kept(run_html(RUNS["three routes"]()), tmp_path))
-    offline.get_by_role("link", name="Latency", exact=True).click()
-    assert offline.url.endswith("#topic-latency")
-    assert offline.evaluate("scrollY") > 500
+    assert offline.evaluate(SHOWN) == ["answer"]
+    assert offline.evaluate("document.documentElement.scrollHeight") < 2_000
+    for name, topic in (("Latency", "latency"), ("Host", "host")):
+        offline.get_by_role("link", name=name, exact=True).click()
+        assert offline.url.endswith(f"#topic-{topic}")
+        assert offline.evaluate(SHOWN) == [topic]
+        assert offline.evaluate(MARKED) == [name]
+        expect(offline.locator(".pgperf-topics")).to_be_in_viewport()
+    offline.go_back()
+    assert offline.evaluate(SHOWN) == ["latency"]
+    offline.get_by_role("link", name="Everything").click()
+    assert len(offline.evaluate(SHOWN)) == offline.locator(".pgperf-topic").count() > 5
+    assert offline.evaluate(MARKED) == ["Everything"]
+
+
+def test_a_link_of_the_answer_leads_into_its_topic(offline: Page, tmp_path: Path) -> None:
+    offline.goto(kept(run_html(RUNS["three routes"]()), tmp_path))
+    assert offline.evaluate(MARKED) == ["Answer"]
+    offline.get_by_role("link", name="What bounds it").click()
+    expect(offline.locator("#run-verdicts")).to_be_in_viewport()
+    assert offline.evaluate(SHOWN) == ["time"]
+    assert offline.evaluate(MARKED) == ["Where the time goes"]
+
+
+def test_a_link_to_a_figure_shows_it(offline: Page, tmp_path: Path) -> None:
+    offline.goto(kept(run_html(RUNS["three routes"]()), tmp_path) + "#chart-waits")
+    expect(offline.locator("#chart-waits")).to_be_in_viewport()
+    assert offline.evaluate(SHOWN) == ["server"]
+
+
+def test_printing_it_shows_everything(offline: Page, tmp_path: Path) -> None:
+    offline.goto(kept(run_html(RUNS["three routes"]()), tmp_path) + "#topic-host")
+    offline.emulate_media(media="print")
+    assert len(offline.evaluate(SHOWN)) == offline.locator(".pgperf-topic").count() > 5
+    assert offline.evaluate("[...document.querySelectorAll('table')].every(each => each.checkVisibility())")
 
 
 def test_numbers_stand_to_the_right_in_the_file_and_on_the_page(
@@ -139,7 +175,7 @@ def test_the_file_has_no_serious_fault_of_accessibility(
 ) -> None:
     context = browser.new_context(bypass_csp=True)
     page = context.new_page()
-    page.goto(kept(run_html(RUNS[kind]()), tmp_path))
+    page.goto(kept(run_html(RUNS[kind]()), tmp_path) + EVERYTHING)
     assert serious_faults(page) == []
     context.close()
 

@@ -8,7 +8,16 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from pgperf.core.records import BUDGET, ENDING, Ending, LeftOut
+from pgperf.core.records import (
+    BUDGET,
+    CAPTURES,
+    ENDING,
+    STATEMENT_TIMES,
+    Ending,
+    LeftOut,
+    StatementTime,
+    StatementTimes,
+)
 from pgperf.models import Run
 from pgperf.runs.definitions import freeze
 from tests import factories, page_run, site_steps
@@ -80,8 +89,29 @@ def run_with_notes() -> Run:
     return run
 
 
+def run_that_sends_again() -> Run:
+    """With the columns of a Django model, as long as they are."""
+    run = three_routes()
+    columns = ", ".join(f'"library_book"."column_{at}"' for at in range(20))
+    text = f'SELECT {columns} FROM "library_book" WHERE "library_book"."author_id" = ? LIMIT ?'
+    other = text.replace("book", "review")
+    each = [{"sql": sql, "rows": 1} for sql in (*[text] * 12, *[other] * 8)]
+    times = StatementTimes("site-by-domain", "django_cursor", "simple", "tcp", (
+        StatementTime(tuple(range(1, 13)), 92.0, 30.0), StatementTime(tuple(range(13, 21)), 81.0, 30.0),
+    ))  # fmt: skip
+    captured = {"site-by-domain": {"statements": 20, "rows": 20, "each": each}}
+    run.environment = {**run.environment, CAPTURES: captured, STATEMENT_TIMES: [times.to_json()]}
+    run.save()
+    return run
+
+
 #: What stands above the answer, or in it, beside what those runs have.
-WITH_MORE = {"second run": second_run, "time used up": run_that_used_up_its_time, "notes": run_with_notes}
+WITH_MORE = {
+    "second run": second_run,
+    "time used up": run_that_used_up_its_time,
+    "notes": run_with_notes,
+    "sent again": run_that_sends_again,
+}
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_verdicts_and_failed_consistency_checks(run: Run) -> None:
     ]
     (orm,) = [line for line in found if line.startswith("Django ORM · socket")]
     assert re.split(" {2,}", orm) == [
-        "Django ORM · socket", "client CPU, likely", "165 of 211 µs; waiting 40 µs",
+        "Django ORM · socket", "client CPU, likely", "165 of 211 µs; network and waking up 40 µs",
     ]  # fmt: skip
     failed = next(part for part in parts(run) if "Little" in part[0])
     assert len(failed) == 2

@@ -9,10 +9,12 @@ from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.ladder import Step
 from pgperf.analysis.verdict import Basis, Capacity, Finding, VerdictNumbers
+from pgperf.core.records import BUDGET, ENDING, Ending
 from pgperf.models import Run, VariantResult
 from pgperf.reports import answer
-from pgperf.reports.answer import Point
+from pgperf.reports.answer import Point, adds, orm, routes
 from pgperf.reports.run_json import run_json
+from pgperf.reports.run_page import result_of
 from pgperf.reports.run_rows import read
 from pgperf.reports.sections.answer import part
 from pgperf.reports.table import CAUTION
@@ -85,7 +87,7 @@ def test_routes_with_different_bottlenecks_are_named(run: Run) -> None:
 )  # fmt: skip
 def test_many_routes_are_counted_and_not_listed(others: int, said: str) -> None:
     shown = [VariantResult(pk=at + 1, route=f"r{at}") for at in range(9)]
-    assert answer._of_routes("text", shown[others:], shown) == said
+    assert routes.of_routes("text", shown[others:], shown) == said
 
 
 def test_a_withdrawn_verdict_is_not_claimed(run: Run) -> None:
@@ -163,7 +165,7 @@ def test_a_disturbed_cursor_makes_the_step_of_the_orm_doubtful_too(run: Run) -> 
 @pytest.mark.parametrize("step_us", [0.0, -3.0])
 def test_an_orm_that_is_no_slower_than_the_cursor_takes_nothing(step_us: float) -> None:
     step = Step("django_orm", "ORM", 215.0, 200.0, 230.0, step_us, -9.0, 3.0, 1.0, None, None)
-    assert answer._orm_share([step], is_disturbed=False).startswith(
+    assert orm.share_sentence([step], is_disturbed=False).startswith(
         "This run shows no time that the ORM takes"
     )
 
@@ -190,11 +192,11 @@ def test_a_saving_is_claimed_only_where_the_interval_tells_it(
     low: float | None, high: float | None, certain: bool
 ) -> None:
     step = Step("django_orm", "ORM", 215.0, 200.0, 230.0, 125.0, low, high, 3.1, None, None)
-    text = answer._orm_share([step], is_disturbed=False)
+    text = orm.share_sentence([step], is_disturbed=False)
     assert text.startswith(f"The ORM {'takes' if certain else 'seems to take'} 125 µs, 58 % of the time. ")
     assert ("Raw SQL would save it" in text) == certain
     assert ("too wide to tell" in text) != certain
-    disturbed = answer._orm_share([step], is_disturbed=True)
+    disturbed = orm.share_sentence([step], is_disturbed=True)
     assert ("takes at most" in disturbed) == certain, "an estimate that may be far off bounds nothing"
     assert ("too wide to tell" in disturbed) != certain
 
@@ -204,6 +206,69 @@ def test_the_orm_is_told_of_the_fewest_clients() -> None:
     assert told(run)["What the layers add"].sentences[0].startswith("socket · 1 client: Django ORM takes")
     run = factories.make_results(factories.make_run(), clients=(1, 8))
     assert told(run)["What the ORM adds"].sentences[0].startswith("1 client: The ORM takes 125 µs")
+
+
+def test_each_point_has_the_clients_of_a_run_with_several_numbers_of_them() -> None:
+    run = add_cpu_accounts(factories.make_results(factories.make_run(), clients=(1, 8)))
+    found = told(run)
+    assert all("8 clients: " in text for text in found["What bounds it"].sentences)
+    assert found["What the ORM adds"].sentences[0].startswith("1 client: ")
+    assert found["How sure"].sentences[0].startswith("The measurement of 8 clients is ")
+    assert all("8 clients: " in text for text in found["What to do next"].sentences)
+    split, spent = part(read(run))["figures"]
+    assert (split.title, spent.title) == ("Time by layer, 1 client", "Time by resource, 8 clients")
+
+
+def test_routes_and_clients_stand_before_a_sentence() -> None:
+    shown = [VariantResult(pk=at + 1, route=f"r{at}") for at in range(3)]
+    assert routes.of_routes("text", shown, shown, "8 clients") == "8 clients: text"
+    assert routes.of_routes("text", shown[1:], shown, "8 clients") == "r1, r2 · 8 clients: text"
+
+
+def test_a_run_with_one_number_of_clients_does_not_name_it(run: Run) -> None:
+    said = [text for point in told(run).values() for text in point.sentences]
+    assert not [text for text in said if "1 client" in text]
+    assert [figure.title for figure in part(read(run))["figures"]] == ["Time by layer", "Time by resource"]
+
+
+def ended(run: Run, **fields: Any) -> Run:
+    ending = {
+        "reason": BUDGET,
+        "blocks": 9,
+        "seconds": 91.0,
+        "budget_s": 90.0,
+        "precision": 0.04,
+        "target": 0.02,
+    }
+    run.environment = {**run.environment, ENDING: Ending(**{**ending, **fields}).to_json()}
+    return run
+
+
+def test_the_remedy_of_a_run_that_used_up_its_time_stands_with_the_advice_alone(run: Run) -> None:
+    text = "For narrower intervals: run longer or on a quieter machine."
+    assert told(ended(run))["What to do next"].sentences[-1] == text
+    assert result_of(read(run)).ending == "90 s used up; the ratios are known to ±4 %, not to ±2 %."
+    assert text not in told(ended(run, precision=0.01))["What to do next"].sentences
+
+
+def test_a_disturbed_run_is_told_once_to_be_measured_again(run: Run) -> None:
+    crowded = graded("poor", 0.5, Disturbance("run_queue", "host", 90.0, 0.4, 0.9, ("cc1",)))
+    for route in factories.ROUTES:
+        judge(run, route, word="disturbed", **crowded)
+    (sentence,) = told(ended(run))["What to do next"].sentences
+    assert sentence.startswith("Measure again")
+
+
+def test_the_remedy_stands_alone_where_there_is_no_other_advice() -> None:
+    run = ended(factories.make_results(factories.make_run()))
+    point = told(run)["What to do next"]
+    assert point.sentences == ("For narrower intervals: run longer or on a quieter machine.",)
+    assert point.anchor == ""
+
+
+def test_the_remedy_of_a_suite_follows_its_advice() -> None:
+    run = ended(make_catalog_run("driver-suite-published"))
+    assert [text.split(" ")[0] for text in told(run)["What to do next"].sentences] == ["Open", "For"]
 
 
 def test_the_ratios_of_a_single_block_have_a_caution(run: Run) -> None:
@@ -224,7 +289,7 @@ def test_a_run_without_the_orm_compares_its_layers() -> None:
     run = factories.make_results(factories.make_run(), layers=("libpq", "psycopg"), routes=("socket",))
     point = told(run)["What the layers add"]
     assert point.sentences == (
-        "socket: psycopg 3 takes ×1.097 the time of libpq (C), 6.70 µs more per operation.",
+        "socket: psycopg 3 takes ×1.097 the time of libpq (C), 6.7 µs more per operation.",
     )
 
 
@@ -294,7 +359,7 @@ def test_steps_alone_have_no_layers() -> None:
 
 
 def test_of_many_steps_the_largest_are_named_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "_MOST_STEPS", 2)
+    monkeypatch.setattr(adds, "MOST_STEPS", 2)
     point = told(site_steps.make_run())["What each step changes"]
     assert [text.split(":")[0] for text in point.sentences] == ["web_nginx", "web_pgbouncer"]
     assert [line.text for line in point.lines] == ["1 more step makes a smaller difference."]

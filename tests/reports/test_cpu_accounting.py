@@ -2,10 +2,11 @@
 
 import pytest
 
+from pgperf.analysis import verdict_kinds
 from pgperf.models import VariantResult
 from pgperf.reports import cpu_accounting
 from tests import factories
-from tests.cpu_accounts import add_cpu_accounts
+from tests.cpu_accounts import add_cpu_accounts, verdict
 from tests.reports.reading import texts
 
 pytestmark = pytest.mark.django_db
@@ -21,10 +22,34 @@ def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list
     assert clients == "1 client"
     assert chart["rows"][0] == ["libpq (C)", "socket"]
     assert [series["name"] for series in chart["series"]] == [
-        "client", "pooler", "server", "run queue", "waiting",
+        "client", "pooler", "server", "run queue", "queue for the pool", "locks in the server",
+        "network and waking up", "waiting",
     ]  # fmt: skip
     for at, variant in enumerate(variant for variant in variants if not variant.control):
-        assert sum(series["values"][at] for series in chart["series"]) == pytest.approx(variant.us_per_op)
+        parts = [series["values"][at] for series in chart["series"]]
+        assert sum(us for us in parts if us is not None) == pytest.approx(variant.us_per_op)
+
+
+def test_the_waits_in_the_server_are_those_of_the_verdict_under_its_names(
+    variants: list[VariantResult],
+) -> None:
+    orm = next(row for row in variants if (row.layer, row.route) == ("django_orm", "tcp"))
+    orm.diagnostics["wait_events"] = {"CPU": 0.4, "Lock": 0.05, "IO": 0.03, "Timeout": 0.02}
+    orm.verdict = verdict(orm)
+    chart = cpu_accounting.spent_of([orm])
+    assert chart
+    parts = {series["name"]: series["values"][0] for series in chart["series"]}
+    said = verdict_kinds.evidence(orm.record.verdict)
+    for name, share in (
+        ("locks in the server", 0.05),
+        ("server I/O", 0.03),
+        ("other waits in the server", 0.02),
+    ):
+        assert parts[name] == pytest.approx(share * orm.us_per_op)
+        assert f"{name} {parts[name]:.2g}" in said
+    assert sum(parts.values()) == pytest.approx(orm.us_per_op)
+    table = cpu_accounting.spent_table([orm])
+    assert [head.removesuffix(", µs") for head in table.heads[2:]] == list(parts)
 
 
 def test_a_chart_for_each_number_of_clients() -> None:
@@ -44,14 +69,16 @@ def test_the_workers_of_a_client_are_connections(variants: list[VariantResult]) 
 def test_unobserved_time_is_not_labelled_waiting(variants: list[VariantResult]) -> None:
     hidden = variants[0]
     hidden.cpu_us_per_op["server"] = None
+    hidden.verdict = verdict(hidden)
     table = cpu_accounting.spent_table(variants)
     assert table.heads[-2:] == ("waiting, µs", "not seen, µs")
     own, other = texts(table)[:2]
     assert (own[4], own[-2]) == ("unknown", "–")
-    assert other[-1] == "–"
+    assert other[-2:] == ["–", "–"]
     ((_clients, chart),) = cpu_accounting.spent(variants)
-    assert chart["series"][-1]["values"][0] > chart["series"][-2]["values"][1] > 0
-    assert chart["series"][-2]["values"][0] is None
+    values = {series["name"]: series["values"] for series in chart["series"]}
+    assert values["not seen"][0] > values["network and waking up"][1] > 0
+    assert (values["network and waking up"][0], values["waiting"][0]) == (None, None)
 
 
 def test_an_unknown_server_has_its_reason(variants: list[VariantResult]) -> None:
@@ -105,6 +132,14 @@ def test_a_direct_route_has_a_dash_for_the_pooler(variants: list[VariantResult])
         shown = {row.route: cells[at].text for row, cells in zip(variants, table.rows, strict=True)}
         assert shown["socket"] == "–"
         assert shown["pgbouncer"] not in ("–", "0.00")
+
+
+def test_a_direct_route_has_a_dash_for_the_queue_of_the_pool(variants: list[VariantResult]) -> None:
+    table = cpu_accounting.spent_table(variants)
+    at = table.heads.index("queue for the pool, µs")
+    shown = {row.route: cells[at].text for row, cells in zip(variants, table.rows, strict=True)}
+    assert shown["socket"] == "–"
+    assert shown["pgbouncer"] == "2.40"
 
 
 def test_roles_of_an_operation_are_drawn_and_others_are_in_the_table(

@@ -59,6 +59,7 @@ def test_a_database_has_the_verdict_and_the_parts_of_its_last_run() -> None:
     assert card.bar[0].title == "client"
     assert sum(float(part.segment.width) for part in card.bar) == pytest.approx(100, abs=0.1)
     assert "client" in card.bar_text
+    assert "locks in the server 7 %" in card.bar_text
 
 
 def test_an_unknown_time_has_no_bar() -> None:

@@ -104,6 +104,14 @@ def test_a_run_without_an_earlier_one_says_nothing() -> None:
     assert QUESTION not in {each.question for each in answer.points(read(stored(), emptied))}
 
 
+def test_a_first_run_says_that_none_is_earlier() -> None:
+    (point,) = (each for each in answer.points(read(stored(), is_first=True)) if each.question == QUESTION)
+    assert point.sentences == ("No earlier run has the same definition.",)
+    test = stored()
+    test.intervention = "lower_layer"
+    assert QUESTION not in {each.question for each in answer.points(read(test, is_first=True))}
+
+
 def test_the_run_before_has_the_definition_and_the_database() -> None:
     before, run = stored(), stored()
     other = stored()

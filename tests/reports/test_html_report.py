@@ -38,6 +38,16 @@ def test_the_answer_is_first_and_every_section_follows_open(run: Run) -> None:
     assert html.count("<svg") == html.count("<figure") > 5
 
 
+def test_the_link_of_each_topic_is_marked_by_a_rule_of_its_own(run: Run) -> None:
+    """The file has no script that could move aria-current."""
+    html = run_html(run)
+    topics = re.findall(r'<div class="pgperf-topic[^"]*" id="(topic-\w+)"', html)
+    assert len(topics) > 5
+    for each in (*topics, "topic-all"):
+        assert html.count(f'a[href="#{each}"]') == 1
+    assert "aria-current=" not in html.partition("<body")[2]
+
+
 def test_outcomes_that_ask_for_more_than_the_intervals_show_say_so(run: Run) -> None:
     """Where the outcomes are, and where their words are explained."""
     assert run_html(run).count("of two similar intervals one may differ and the other be inconclusive") == 2

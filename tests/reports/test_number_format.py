@@ -44,6 +44,35 @@ def test_signs_and_ratios() -> None:
     assert number_format.ratio(12.34) == "×12.3"
 
 
+@pytest.mark.parametrize(
+    ("value", "figures", "text"),
+    [
+        (6.7, (75.6, 68.9), "+6.7"),
+        (-6.7, (68.9, 75.6), "−6.7"),
+        (11.2, (226.0, 214.8), "+11"),
+        (125.0, (215.0, 90.2), "+125"),
+        (0.52, (215.0, 214.5), "+0.5"),
+        (0.0, (215.0, 215.0), "0"),
+        (1.234, (2.345, 1.111), "+1.23"),
+        (None, (2.0, 1.0), "unknown"),
+    ],
+)
+def test_a_difference_has_the_decimals_of_the_figures_that_it_comes_from(
+    value: float | None, figures: tuple[float, ...], text: str
+) -> None:
+    assert number_format.signed(value, figures=figures) == text
+
+
+def test_differences_of_a_sentence_have_the_unit_and_the_decimals_of_their_figures() -> None:
+    told = number_format.differences_in_one_unit({"of": 12_345.0, "near": 12_000.0}, us=345.0)
+    assert told == {"of": "12.3", "near": "12.0", "us": "0.3", "unit": "ms"}
+
+
+def test_the_interval_of_a_difference_has_its_decimals() -> None:
+    assert number_format.interval(5.21, 8.02, figures=(75.6, 68.9)) == "5.2 … 8.0"
+    assert number_format.interval(0.42, 8.02, figures=(215.0,)) == "0.4 … 8.0", "an end above 0 is above 0"
+
+
 def test_an_interval_s_ends_have_the_same_decimals() -> None:
     assert number_format.interval(9.87, 102.4) == "10 … 102"
     assert number_format.interval(-0.551, 1.1) == "−0.55 … 1.10"

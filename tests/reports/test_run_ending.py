@@ -6,7 +6,7 @@ import pytest
 
 from pgperf.core.records import ENDING, Ending
 from pgperf.models import Run
-from pgperf.reports.run_ending import sentence
+from pgperf.reports.run_ending import fact, remedy, sentence
 
 ENOUGH = Ending(reason="precision", blocks=8, seconds=58.2, budget_s=90.0, precision=0.0161, target=0.02)
 
@@ -55,8 +55,11 @@ ENOUGH = Ending(reason="precision", blocks=8, seconds=58.2, budget_s=90.0, preci
 def test_the_sentence_has_the_precision_the_time_and_a_remedy(
     changed: dict[str, object], expected: str
 ) -> None:
-    ending = replace(ENOUGH, **changed)  # type: ignore[arg-type]
-    assert sentence(Run(environment={ENDING: ending.to_json()})) == expected
+    run = Run(environment={ENDING: replace(ENOUGH, **changed).to_json()})  # type: ignore[arg-type]
+    assert sentence(run) == expected
+    told, _colon, advice = expected.partition(": ")
+    assert remedy(run) == advice
+    assert fact(run) == (f"{told}." if advice else told)
 
 
 @pytest.mark.parametrize(
@@ -100,5 +103,6 @@ def test_a_run_of_a_fixed_length_or_without_an_environment_has_no_sentence() -> 
 )
 def test_a_test_of_a_verdict_needs_all_its_blocks(changed: dict[str, object], expected: str) -> None:
     ending = replace(ENOUGH, target=None, **changed)  # type: ignore[arg-type]
-    definition = {"ends_after_blocks": True, "blocks": 6}
-    assert sentence(Run(definition=definition, environment={ENDING: ending.to_json()})) == expected
+    run = Run(definition={"ends_after_blocks": True, "blocks": 6}, environment={ENDING: ending.to_json()})
+    assert sentence(run) == fact(run) == expected
+    assert remedy(run) == ""

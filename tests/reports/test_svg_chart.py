@@ -59,9 +59,10 @@ def charts(draw: st.DrawFn) -> Chart:
         ]
         return common | {"series": several, "line": 1 if kind == "groups" else None}
     values = draw(st.lists(MAYBE if kind == "bars" else VALUE, min_size=count, max_size=count))
+    has_line = kind == "forest" or (kind == "bars" and draw(st.booleans()))
     return common | {
         "values": values, "whiskers": draw(ends), "colours": [draw(COLOUR) for _ in values],
-        "ends": [draw(TEXT) for _ in values], "line": 1 if kind == "forest" else None,
+        "ends": [draw(TEXT) for _ in values], "line": 1 if has_line else None,
         "stands_on": [at - 1 for at in range(count)], "max": max(filter(None, values), default=0.0),
     }  # fmt: skip
 
@@ -113,6 +114,33 @@ BARS: dict[str, Any] = {
 def test_bars_are_as_long_as_their_values() -> None:
     short, long = (float(each["width"]) for each in rectangles(BARS))
     assert long == pytest.approx(2 * short, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([1.0, 1.6, 1.3], ["1", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]),
+        ([1.0, 12.0, 6.5], ["1", "2", "4", "6", "8", "10", "12"]),
+    ],
+    ids=["near 1", "far from 1"],
+)
+def test_bars_of_ratios_begin_at_the_line_of_no_change(values: list[float], ticks: list[str]) -> None:
+    chart = {**BARS, "rows": [["a"], ["b"], ["c"]], "values": values, "line": 1}
+    chart |= {"colours": ["p50"] * 3, "ends": ["×1", "×2", "×3"]}
+    none, long, half = rectangles(chart)
+    assert float(none["width"]) == 0
+    assert float(long["width"]) == pytest.approx(2 * float(half["width"]), abs=0.2)
+    shapes = Shapes(svg(chart, "")).found
+    (mark,) = [found for tag, found in shapes if tag == "path" and found.get("class") == "dashed"]
+    assert mark["d"].startswith(f"M{none['x']} ")
+    assert re.findall(r">([\d.]+)</text>", svg(chart, ""))[: len(ticks)] == ticks
+
+
+def test_a_ratio_below_1_leads_from_the_line_to_the_left() -> None:
+    chart = {**BARS, "values": [1.0, 0.4], "line": 1, "ends": ["×1", "×0.4"]}
+    none, below = rectangles(chart)
+    assert float(below["x"]) + float(below["width"]) == pytest.approx(float(none["x"]), abs=0.2)
+    assert float(below["width"]) > 100
 
 
 def test_a_later_line_of_a_colour_is_fainter() -> None:

@@ -39,6 +39,16 @@ def test_a_time_column_has_one_unit_which_its_heading_names(longest: float, expe
     assert texts(made.shown(), 0) == expected
 
 
+def test_a_difference_has_the_decimals_of_its_figures_in_the_unit_of_its_column() -> None:
+    made = table(
+        (time_column("time"), [number(75_600.0), number(68_900.0)]),
+        (time_column("step", follows=True), [signed(6_700.0, 75_600.0, 68_900.0), signed(6_700.0)]),
+        (interval_column(), [interval(5_210.0, 8_020.0, 75_600.0), interval(5_210.0, 8_020.0)]),
+    ).shown()
+    assert texts(made, 1) == ["step, ms", "+6.7", "+6.70"]
+    assert texts(made, 2) == ["95 % interval", "5.2 … 8.0", "5.21 … 8.02"]
+
+
 def test_a_lower_bound_has_the_unit_of_its_column() -> None:
     made = table((time_column("p99"), [at_least(25_000.0), number(3_000.0), at_least(None)]))
     assert texts(made.shown(), 0) == ["p99, ms", "≥ 25.0", "3.00", "unknown"]

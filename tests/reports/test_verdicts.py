@@ -253,7 +253,7 @@ def test_short_advice_is_repeated_with_its_own_saving(variants: list[VariantResu
     shown[0].us_per_op, shown[0].us_per_op_low, shown[0].us_per_op_high = 180.0, 179.0, 181.0
     assert (
         _last_lines(shown, "django_orm")[1:]
-        == ["Next: Take the route socket. In this run that saved 31.0 of 211 µs."] * 2
+        == ["Next: Take the route socket. In this run that saved 31 of 211 µs."] * 2
     )
 
 

@@ -6,7 +6,6 @@ The peers are tiny scripts that misbehave on purpose.
 import os
 import select
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ def test_bytes_that_follow_a_message_are_read_exactly() -> None:
 def test_silence_ends_at_the_deadline() -> None:
     with (
         script("input()") as client,
-        pytest.raises(ClientFailed, match="peer: no answer within its deadline"),
+        pytest.raises(ClientFailed, match=r"peer: no answer within its deadline of 0\.01 s$"),
     ):
         client.expect(protocol.Ready, 0.01)
 
@@ -52,7 +51,7 @@ LONG = protocol.Error("spec", "", "x" * 1_000_000)
 def test_a_message_that_nobody_reads_ends_at_the_deadline() -> None:
     with (
         script("import time; time.sleep(60)") as client,
-        pytest.raises(ClientFailed, match="peer: no answer within its deadline"),
+        pytest.raises(ClientFailed, match=r"peer: no answer within its deadline of 0\.01 s$"),
     ):
         client.send(LONG, 0.01)
 
@@ -233,7 +232,7 @@ def test_an_endless_line_is_cut_off() -> None:
 def test_the_whole_process_group_dies() -> None:
     code = "import subprocess; p = subprocess.Popen(['sleep', '1000']); print(p.pid, flush=True); input()"
     client = script(code)
-    child = os.pidfd_open(int(client._read_line(time.monotonic() + 10)))
+    child = os.pidfd_open(int(client._read_line(10)))
     client.kill()
     assert _ended(child)
 
@@ -243,7 +242,7 @@ def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SITE_SECRET", "hunter3")
     code = "import os; print(sorted(os.environ), flush=True); input()"
     with script(code) as client:
-        names = client._read_line(time.monotonic() + 10).decode()
+        names = client._read_line(10).decode()
     assert "PG" not in names
     assert "SECRET" not in names
     assert "HOME" not in names

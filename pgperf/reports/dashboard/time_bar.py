@@ -10,7 +10,7 @@ from pgperf.models import VariantResult
 from pgperf.reports import inline_svg, number_format
 from pgperf.reports.inline_svg import Segment
 from pgperf.reports.labels import role_names
-from pgperf.reports.run_json import time_us_per_op
+from pgperf.reports.time_parts import time_parts
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Part:
 
 def time_bar(row: VariantResult) -> list[Part]:
     """The parts that take time; none for a variant without a CPU account."""
-    known = {part: us for part, us in time_us_per_op(row).items() if us}
+    known = {part: us for part, us in time_parts(row).items() if us}
     total = sum(known.values())
     shares = {part: us / total for part, us in known.items()}
     unit = unit_of([total])

@@ -1,12 +1,13 @@
 """The answer: a few sentences, and charts of where the time goes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.reports import answer, cpu_accounting, ladders, staircases, step_latency, suite, throughput
+from pgperf.reports.answer.judged import judged, judged_column, suite_settings
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import load_title, measured
 from pgperf.reports.run_rows import RunRows
@@ -30,45 +31,52 @@ def part(rows: RunRows) -> Part:
 def _figures(rows: RunRows) -> Iterator[Figure]:
     steps = staircases.found(rows)
     if staircases.alone(rows):
-        yield _of_steps(steps[0])
+        yield _of_steps(steps)
         if spent := cpu_accounting.spent_of(steps[0].shown):
             yield Figure("spent", _("Time of one request by resource"), spent)
     elif rows.is_suite:
         yield from _of_suite(rows)
     else:
         yield from _of_layers(rows)
-        yield from map(_of_steps, steps[:1]) if steps else _of_resources(rows)
+        yield from [_of_steps(steps)] if steps else _of_resources(rows)
 
 
 def _of_layers(rows: RunRows) -> Iterator[Figure]:
     if rows.ladders:
         shown = ladders.first_load(rows.ladders)
-        yield Figure("split", _("Time by layer"), ladders.time_split(shown, rows.ladders))
+        several = len({ladders.load_title(each) for each in rows.ladders}) > 1
+        titles = [_("Time by layer"), *([ladders.load_title(shown[0])] if several else [])]
+        yield Figure("split", ", ".join(titles), ladders.time_split(shown, rows.ladders))
     elif known := [row for row in measured(rows.variants) if row.us_per_op is not None]:
         yield Figure("times", _("Time of one operation"), throughput.times(known))
 
 
 def _of_resources(rows: RunRows) -> Iterator[Figure]:
-    last = answer.judged(rows)
+    last = judged(rows)
     if spent := cpu_accounting.spent_of(last):
         loads = {load_title(row.identity.connections, row.workers) for row in last}
         titles = [_("Time by resource"), *(sorted(loads) if rows.scaling else [])]
         yield Figure("spent", ", ".join(titles), spent)
 
 
-def _of_steps(first: staircases.Staircase) -> Figure:
-    """The throughput; at a rate, which all steps have in common, what a visitor waits."""
+def _of_steps(found: Sequence[staircases.Staircase]) -> Figure:
+    """Of the first load: the throughput; at a rate, which all steps have in common, what a visitor
+    waits.
+    """
+    first, about = found[0], ""
+    if len(found) > 1:
+        about = f", {staircases.title(first, found)}"
     if percentiles := step_latency.percentiles(first):
-        return Figure("steps", _("Percentiles of the response time of each step"), percentiles)
-    return Figure("steps", _("Requests per second of each step"), staircases.throughput(first))
+        return Figure("steps", _("Percentiles of the response time of each step") + about, percentiles)
+    return Figure("steps", _("Requests per second of each step") + about, staircases.throughput(first))
 
 
 def _of_suite(rows: RunRows) -> Iterator[Figure]:
     """Of the setting that the answer is about: the mean of each layer, and the parts of the time of
     the judged layer in each workload.
     """
-    found = answer.suite_settings(rows)
-    first, column = found[0], answer.judged_column(rows)
+    found = suite_settings(rows)
+    first, column = found[0], judged_column(rows)
     title = suite.setting_title(first, found)
     if first.means:
         count = len(first.means[0].workloads)

@@ -1,7 +1,7 @@
 """Charts of rows, each a horizontal bar or a line of dots."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.safestring import SafeString
@@ -88,11 +88,22 @@ def _scale(chart: Chart, left: float, right: float) -> Scale:
         return scale.logarithmic(low, high, left, right)
     if chart.get("max") == 100:  # a sum of percentages may be a hair more
         return Scale(low, 100, left, right)
-    return scale.linear(low, max(high, chart.get("max") or high), left, right)
+    found = scale.linear(low, max(high, chart.get("max") or high), left, right)
+    return replace(found, low=low) if low == _origin(chart) else found
+
+
+def _origin(chart: Chart) -> float:
+    """Where bars begin: those of ratios at the line of no change."""
+    return float(chart.get("line") or 0)
 
 
 def _axis(frame: Frame) -> Iterator[str]:
-    ticks = [(frame.scale.at(value), number_format.tick(value)) for value in frame.scale.ticks()]
+    values = {*frame.scale.ticks(), _origin(frame.chart)}
+    ticks = [
+        (frame.scale.at(value), number_format.tick(value))
+        for value in sorted(values)
+        if frame.scale.has(value)
+    ]
     yield lines(((x, _TOP, x, frame.bottom) for x, _text in ticks), "grid")
     yield group(_axis_texts(frame, ticks), class_="quiet", text_anchor="middle")
 
@@ -249,7 +260,7 @@ def _carried(chart: Chart, row: int) -> Iterator[int]:
 
 
 def _bars(frame: Frame) -> Iterator[str]:
-    start = frame.scale.within(0)
+    start = frame.scale.within(_origin(frame.chart))
     bars = (
         (colour, bar(start, frame.scale.within(value), frame.middle(row) - _BAR / 2, _BAR))
         for row, (value, colour) in enumerate(_tinted(frame))
@@ -280,7 +291,7 @@ def _part(frame: Frame, series: Chart, row: int, top: float, height: float) -> s
     """The bar of a series in a row; "" where its value is unknown."""
     if (value := series["values"][row]) is None:
         return ""
-    width = frame.scale.within(0), frame.scale.within(value)
+    width = frame.scale.within(_origin(frame.chart)), frame.scale.within(value)
     return bar(*width, top, 0.9 * height, fill_opacity=faintness(series))
 
 
@@ -341,9 +352,10 @@ def _stack_bounds(chart: Chart) -> Bounds:
 
 
 def _bar_bounds(chart: Chart) -> Bounds:
-    rows = range(len(chart["rows"]))
-    tops = [max(_value_top(chart, row), _whisker(chart, row)[1]) for row in rows]
-    return min([0.0, *(value or 0.0 for value in chart["values"])]), max(tops, default=0.0)
+    origin, known = _origin(chart), [value for value in chart["values"] if value is not None]
+    ends = [end for whisker in chart.get("whiskers") or [] if whisker for end in whisker]
+    lows = [*known, *ends] if origin else known
+    return min([origin, *lows]), max([origin, *known, *ends])
 
 
 def _ladder_bounds(chart: Chart) -> Bounds:
@@ -360,7 +372,8 @@ def _series_values(chart: Chart) -> list[float]:
 
 
 def _group_bounds(chart: Chart) -> Bounds:
-    return 0.0, max(_series_values(chart), default=0.0)
+    found = [_origin(chart), *_series_values(chart)]
+    return min(found) if _origin(chart) else 0.0, max(found)
 
 
 def _dot_bounds(chart: Chart) -> Bounds:
@@ -381,6 +394,10 @@ def _value_top(chart: Chart, row: int) -> float:
     return chart["values"][row] or 0.0
 
 
+def _bar_top(chart: Chart, row: int) -> float:
+    return max(_origin(chart), _value_top(chart, row))
+
+
 @dataclass(frozen=True)
 class _Kind:
     marks: Callable[[Frame], Iterator[str]]
@@ -393,7 +410,7 @@ KINDS = {
     "ladder": _Kind(
         _ladder, _ladder_bounds, lambda chart, row: max(chart["values"][row], _below(chart, row))
     ),
-    "bars": _Kind(_bars, _bar_bounds),
+    "bars": _Kind(_bars, _bar_bounds, _bar_top),
     "groups": _Kind(_groups, _group_bounds, lambda _chart, _row: 0.0),
     "dots": _Kind(_dots, _dot_bounds, lambda _chart, _row: 0.0),
     "forest": _Kind(_forest, _forest_bounds),

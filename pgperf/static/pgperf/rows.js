@@ -63,13 +63,21 @@
     }
 
     function bars(chart) {
-        const tops = chart.values.map((value, row) => Math.max(value || 0, ((chart.whiskers || [])[row] || [0, 0])[1]));
+        const tops = chart.values.map((value, row) => Math.max(value || 0, chart.line || 0, ((chart.whiskers || [])[row] || [0, 0])[1]));
         return {
-            datasets: [{data: chart.values, backgroundColor: chart.colours.map(pgperf.colour)}],
+            datasets: [{data: chart.values, backgroundColor: chart.colours.map(pgperf.colour), base: chart.line}],
+            ...fromLine(chart, chart.values.concat((chart.whiskers || []).flat())),
             max: chart.whiskers ? Math.max(...tops) : undefined,
             tops,
             tooltip: (item) => format(item.raw),
         };
+    }
+
+    /* Bars of ratios begin at the line of no change, and so does their axis, unless a value lies below it. */
+    function fromLine(chart, values) {
+        if (chart.line === undefined) return {};
+        const least = Math.min(chart.line, ...values.filter((value) => value !== null && value !== undefined));
+        return least < chart.line ? {min: least} : {begin: chart.line};
     }
 
     /* For each row a bar for each series, side by side. */
@@ -83,9 +91,11 @@
                 backgroundColor: pgperf.tinted(series),
                 borderColor: pgperf.colour(series.colour),
                 borderWidth: series.tint ? 1 : 0,
+                base: chart.line,
                 barPercentage: 0.9,
                 categoryPercentage: 0.85,
             })),
+            ...fromLine(chart, chart.series.flatMap((series) => series.values).concat(marksOf(chart))),
             max: Math.max(...marksOf(chart)),
         };
     }
@@ -191,7 +201,8 @@
     function axes(chart, made, theme) {
         const numbers = {
             type: made.logarithmic ? "logarithmic" : "linear",
-            beginAtZero: !made.logarithmic && made.min === undefined,
+            beginAtZero: !made.logarithmic && made.min === undefined && made.begin === undefined,
+            min: made.begin,
             suggestedMin: finite(made.min),
             suggestedMax: finite(made.max),
             max: chart.max === 100 ? 100 : undefined, // a sum of percentages may be a hair more

@@ -1,0 +1,30 @@
+"""Whether it held its rates."""
+
+from collections.abc import Iterator
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.reports import open_loops
+from pgperf.reports.answer.point import Point
+from pgperf.reports.labels import measured
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.table import Note
+
+#: Sentences on rates that were not held; the section has all.
+_MOST = 3
+
+
+def points(rows: RunRows) -> Iterator[Point]:
+    """None of a run without rates."""
+    shown = open_loops.with_rate(measured(rows.variants))
+    if not shown:
+        return
+    told = open_loops.sentences(shown)
+    text = ngettext(
+        "%(held)d of %(count)d variant with a rate held it.",
+        "%(held)d of %(count)d variants with a rate held it.",
+        len(shown),
+    )
+    sentence = text % {"held": len(shown) - len(told), "count": len(shown)}
+    yield Point(_("Whether rates were held"), (sentence,), tuple(map(Note, told[:_MOST])), anchor="rate")

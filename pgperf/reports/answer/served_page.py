@@ -1,0 +1,19 @@
+"""Whether the web servers answered with the page."""
+
+from collections.abc import Iterator
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.grade import GradeWord
+from pgperf.reports import page_lengths
+from pgperf.reports.answer.point import Point
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.table import CAUTION, Note
+
+
+def points(rows: RunRows) -> Iterator[Point]:
+    """None where the bodies are as long as the page."""
+    if told := tuple(page_lengths.cautions(rows)):
+        text = _("Perhaps not: the lengths of the answers differ too much.")
+        lines = tuple(Note(each, CAUTION) for each in told)
+        yield Point(_("Whether it is the page"), (text,), lines, str(GradeWord.POOR), anchor="requests")

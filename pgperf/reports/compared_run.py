@@ -1,26 +1,37 @@
 """One side of a comparison of two runs: a stored run, or a kept JSON export of one."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
 
 from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.run_comparison import Level
+from pgperf.analysis.step_changes import LayerStep, steps
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.models import Run, VariantResult
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedRun:
-    """`levels`: one value per block and variant, as the run's summary keeps them; none before it is
-    summarised. `run` is not stored where the side comes from a file.
+    """`levels`: one value per block and variant, as the run's summary keeps them; `ladders` say what
+    stands on what. None of both before the run is summarised. `run` is not stored where the side
+    comes from a file.
     """
 
     run: Run
     levels: list[Level]
+    ladders: list[Ladder]
+
+    @cached_property
+    def steps(self) -> list[LayerStep]:
+        """What each layer adds to the one below it."""
+        return steps(self.levels, self.ladders)
 
     @property
     def most_disturbed(self) -> Level | None:
@@ -39,7 +50,7 @@ def all_stored(runs: Sequence[Run]) -> list[ComparedRun]:
     shares: dict[int, dict[str, float | None]] = {}
     for run_id, label, grade in poor.values_list("run", "label", "verdict__grade"):
         shares.setdefault(run_id, {})[label] = Grade.from_json(grade).others
-    return [_side(run, run.summary.get("levels", []), shares.get(run.pk, {})) for run in runs]
+    return [_side(run, run.summary, shares.get(run.pk, {})) for run in runs]
 
 
 def previous(candidates: QuerySet[Run], run: Run) -> Run | None:
@@ -59,7 +70,8 @@ def exported(data: Any) -> ComparedRun:
     Raises NothingToCompare if it is something else, or an export of an earlier version.
     """
     try:
-        return _side(_run(data["run"]), data["levels"], _shares(data["variants"]))
+        found = {"levels": data["levels"], "ladders": data["ladders"]}
+        return _checked(_side(_run(data["run"]), found, _shares(data["variants"])))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise NothingToCompare(
             "baseline: the file is not the JSON export of a run by this version of pgperf"
@@ -67,9 +79,21 @@ def exported(data: Any) -> ComparedRun:
         ) from error
 
 
-def _side(run: Run, levels: Iterable[Mapping[str, Any]], shares: Mapping[str, float | None]) -> ComparedRun:
+def _side(run: Run, summary: Mapping[str, Any], shares: Mapping[str, float | None]) -> ComparedRun:
     known = {label: float(share) for label, share in shares.items() if share is not None}
-    return ComparedRun(run, [Level.from_json(level).with_disturbances(known) for level in levels])
+    levels = map(Level.from_json, summary.get("levels", []))
+    ladders = map(Ladder.from_json, summary.get("ladders", []))
+    return ComparedRun(run, [level.with_disturbances(known) for level in levels], [*ladders])
+
+
+def _checked(side: ComparedRun) -> ComparedRun:
+    """Raises TypeError where a step of its ladders is not of a layer, or no time."""
+    for rung in (rung for ladder in side.ladders for rung in (*ladder.steps, *ladder.side)):
+        if not isinstance(rung.label, str) or not isinstance(rung.layer, str):
+            raise TypeError("a rung of a ladder has no name")
+        if not all(isinstance(us, int | float) and math.isfinite(us) for us in (rung.us, rung.step_us)):
+            raise TypeError("a rung of a ladder has no time")
+    return side
 
 
 def _shares(variants: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:

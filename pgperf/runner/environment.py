@@ -17,6 +17,7 @@ from pgperf.core.layers import distributions
 from pgperf.core.records import CONNECTIONS, ENVIRONMENTS, SETTING_SOURCES
 from pgperf.install.environments import UsableEnvironment
 from pgperf.runner.authentication import LoginConditions
+from pgperf.runner.cpu import stolen_time
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
 
@@ -137,6 +138,7 @@ def _machine() -> dict[str, Any]:
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "hypervisor": " hypervisor" in (_cpuinfo("flags") or ""),
+        "steal_in_cpu_times": stolen_time.in_cpu_times(),
         "load_average": [round(value, 2) for value in load],
     }
 

@@ -189,3 +189,11 @@ def test_the_section_of_connections_adds_no_query(
     admin_page.get(page(add_phases(told)))
     with django_assert_num_queries(PAGE_QUERIES + 1):  # the benchmarks that the next step may name
         admin_page.get(page(told))
+
+
+def test_the_page_says_what_stolen_time_is_beside_cpu_times_and_steal(admin_page: Client, told: Run) -> None:
+    machine = {**told.environment["machine"], "steal_in_cpu_times": False}
+    told.environment = {**told.environment, "machine": machine}
+    told.save()
+    text = admin_page.get(page(told)).content.decode()
+    assert text.count("(steal) is not part of CPU times here") == 3

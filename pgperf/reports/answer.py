@@ -90,17 +90,22 @@ def judged(rows: RunRows) -> list[VariantResult]:
 
 
 def _bounds(rows: RunRows) -> Iterator[Point]:
-    question = _("What bounds it")
+    question, limited = _("What bounds it"), tuple(_withheld(rows))
     if rows.is_suite:
         sentences = tuple(verdicts.suite_headlines(rows.variants))
-        yield Point(question, sentences or (_no_verdict(),), anchor="verdicts" if sentences else "")
+        anchor = "verdicts" if sentences else ""
+        yield Point(question, sentences or (_no_verdict(),), limited, anchor=anchor)
         return
     shown = judged(rows)
     groups = _grouped((_plain(row), row) for row in shown)
     sentences = tuple(_of_routes(text, own, shown) for text, own in groups.items())
-    first = [own[0].label for own in groups.values()]
-    anchor = "verdicts" if shown else ""
-    yield Point(question, sentences or (_no_verdict(),), tuple(_evidence(rows, first)), anchor=anchor)
+    lines = (*_evidence(rows, [own[0].label for own in groups.values()]), *limited)
+    yield Point(question, sentences or (_no_verdict(),), lines, anchor="verdicts" if shown else "")
+
+
+def _withheld(rows: RunRows) -> Iterator[Note]:
+    if text := verdicts.withheld(rows.variants):
+        yield Note(text, CAUTION)
 
 
 def _no_verdict() -> str:
@@ -108,16 +113,14 @@ def _no_verdict() -> str:
 
 
 def _evidence(rows: RunRows, labels: Sequence[str]) -> Iterator[Note]:
-    """Of the variants with these labels, and the notes of all, one caution among them; those on
-    disturbances belong to another question.
+    """Of the variants with these labels, and the notes of all; those on disturbances belong to another
+    question.
     """
     shown, disturbed = verdicts.headlines(rows.variants), verdicts.word_title(verdict_kinds.DISTURBED)
     for each in shown:
         if each.label in labels and each.word != disturbed:
             yield Note(_("%(variant)s: %(evidence)s") % {"variant": each.title, "evidence": each.short})
-    notes = dict.fromkeys(n for each in shown for n in each.notes if n.text != each.disturbed_by)
-    yield from (note for note in notes if note.mark != CAUTION)
-    yield from islice((note for note in notes if note.mark == CAUTION), 1)
+    yield from dict.fromkeys(n for each in shown for n in each.notes if n.text != each.disturbed_by)
 
 
 def _plain(row: VariantResult) -> str:

@@ -52,13 +52,15 @@ def test_routes_with_the_same_bottleneck_share_a_sentence(run: Run) -> None:
     assert point.lines[0].text.startswith("Django ORM · socket: 159 of 215 µs")
 
 
-def test_of_routes_with_a_busy_load_host_one_tells_it(run: Run) -> None:
+def test_a_busy_load_host_is_told_once_for_all_routes(run: Run) -> None:
     for share, route in ((0.9, "socket"), (0.89, "tcp"), (0.93, "pgbouncer")):
         judge(run, route, capacity=asdict(Capacity(True, "host", share)))
-    lines = [note.text for note in told(run)["What bounds it"].lines]
-    assert [text for text in lines if "how much the server" in text] == [
-        "This run does not show how much the server could do: the load host's CPUs were 90 % busy"
-    ]
+    (line,) = [note for note in told(run)["What bounds it"].lines if "how much the server" in note.text]
+    assert line.text == (
+        "This run does not show how much the server could do: the load host's CPUs were 93 % busy at most"
+        " (Django ORM · socket, Django ORM · tcp, Django ORM · pgbouncer)"
+    )
+    assert line.mark == CAUTION
 
 
 def test_other_work_is_to_end_for_all_routes(run: Run) -> None:

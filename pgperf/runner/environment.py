@@ -137,10 +137,15 @@ def _machine() -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "hypervisor": " hypervisor" in (_cpuinfo("flags") or ""),
+        "hypervisor": _has_hypervisor(_cpuinfo("flags")),
         "steal_in_cpu_times": stolen_time.in_cpu_times(),
         "load_average": [round(value, 2) for value in load],
     }
+
+
+def _has_hypervisor(flags: str | None) -> bool | None:
+    """By the CPU's flags, which only x86 has; None where they are not readable."""
+    return None if flags is None else "hypervisor" in flags.split()
 
 
 def _pooler(pid: int | None) -> dict[str, str] | None:

@@ -97,10 +97,21 @@ def _bounds(rows: RunRows) -> Iterator[Point]:
         yield Point(question, sentences or (_no_verdict(),), limited, anchor=anchor)
         return
     shown = judged(rows)
-    groups = _grouped((_plain(row), row) for row in shown)
-    sentences = tuple(_of_routes(text, own, shown) for text, own in groups.items())
-    lines = (*_evidence(rows, [own[0].label for own in groups.values()]), *limited)
+    groups = _of_one_claim(shown)
+    sentences = tuple(_of_routes(_plain(own[0]), own, shown) for own in groups)
+    lines = (*_evidence(rows, [own[0].label for own in groups]), *limited)
     yield Point(question, sentences or (_no_verdict(),), lines, anchor="verdicts" if shown else "")
+
+
+def _of_one_claim(shown: Sequence[VariantResult]) -> list[list[VariantResult]]:
+    """The variants in groups of one claim: “A or B” is “B or A”."""
+    groups: dict[tuple[str, verdicts.Words], list[VariantResult]] = {}
+    for row in shown:
+        verdict, text = row.record.verdict, _plain(row)
+        named = verdicts.words_of(verdict) if verdict else ()
+        alike = text.replace(verdicts.either(verdict), "") if verdict and len(named) > 1 else text
+        groups.setdefault((alike, named), []).append(row)
+    return list(groups.values())
 
 
 def _withheld(rows: RunRows) -> Iterator[Note]:
@@ -130,7 +141,7 @@ def _plain(row: VariantResult) -> str:
         return _no_verdict()
     claim = _claim(verdict)
     if verdict.certainty == WITHDRAWN:
-        return _("A test has withdrawn the verdict %s.") % " or ".join(map(_, verdict_kinds.titles(verdict)))
+        return _("A test has withdrawn the verdict %s.") % verdicts.either(verdict)
     certainty = verdicts.certainty_title(verdict.certainty) if verdict.certainty else ""
     return f"{claim} ({certainty})." if certainty else f"{claim}."
 
@@ -138,8 +149,8 @@ def _plain(row: VariantResult) -> str:
 def _claim(verdict: Verdict) -> str:
     """Without its full stop."""
     if verdict.lead and verdict.lead.is_open:
-        return _("The longest part of the time is %s, and the run does not tell which") % _(" or ").join(
-            _(each) for each in verdict_kinds.titles(verdict)
+        return _("The longest part of the time is %s, and the run does not tell which") % verdicts.either(
+            verdict
         )
     if verdict.finding.basis == Basis.NO_FREE_CONNECTION:
         return _("All server connections of the pool are in use, and clients wait for one")

@@ -50,6 +50,7 @@ class ShownVerdict:
     test: str = ""
     notes: tuple[Note, ...] = ()  # the outcome of its test, its lead, and its disturbances
     disturbed_by: str = ""  # the note on disturbances that did not change it
+    named: Words = ()  # the words of the verdict, two alike in either order
 
 
 def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
@@ -148,7 +149,7 @@ def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
     found: dict[Words, list[str]] = {}
     for row in measured(variants):
         if not last.differs_in(row.identity) - {"workload"} and (verdict := row.record.verdict):
-            found.setdefault(tuple(sorted(verdict_kinds.named(verdict))), []).append(row.workload)
+            found.setdefault(words_of(verdict), []).append(row.workload)
     count = sum(map(len, found.values()))
     by_number = sorted(found.items(), key=lambda each: (each[0] == _DISTURBED, -len(each[1])))
     return _("%(variant)s: %(verdicts)s.") % {
@@ -236,6 +237,16 @@ def _lead_json(lead: Lead | None) -> dict[str, Any] | None:
     return asdict(lead) | {"is_open": lead.is_open if lead.has_interval else None}
 
 
+def either(verdict: Verdict) -> str:
+    """The verdict in a few words: two where either may be the larger bottleneck, the longest first."""
+    return _(" or ").join(_(each) for each in verdict_kinds.titles(verdict))
+
+
+def words_of(verdict: Verdict) -> Words:
+    """Its words, by which verdicts are counted: “A or B” is “B or A”."""
+    return tuple(sorted(verdict_kinds.named(verdict)))
+
+
 def word_title(word: str) -> str:
     """The title of a verdict; the word itself where this version does not know it."""
     return _(verdict_kinds.title(word))
@@ -264,7 +275,7 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
     return ShownVerdict(
         row.label,
         variant_title(row),
-        _(" or ").join(_(each) for each in verdict_kinds.titles(verdict)),
+        either(verdict),
         certainty_title(verdict.certainty),
         verdict.certainty or "",
         said,
@@ -274,6 +285,7 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
         test=intervention_title(verdict.intervention) if verdict.is_open else "",
         notes=tuple(_notes(verdict)),
         disturbed_by=_disturbed_by(verdict),
+        named=words_of(verdict),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.ladder import Step
-from pgperf.analysis.verdict import Basis, Capacity, Finding, VerdictNumbers
+from pgperf.analysis.verdict import Basis, Capacity, Finding, Lead, VerdictNumbers
 from pgperf.models import Run, VariantResult
 from pgperf.reports import answer
 from pgperf.reports.answer import Point
@@ -61,6 +61,15 @@ def test_a_busy_load_host_is_told_once_for_all_routes(run: Run) -> None:
         " (Django ORM · socket, Django ORM · tcp, Django ORM · pgbouncer)"
     )
     assert line.mark == CAUTION
+
+
+def test_either_of_two_bottlenecks_is_one_claim_in_either_order(run: Run) -> None:
+    ends = {"us": 4.0, "low": -2.0, "high": 10.0}
+    judge(run, "socket", word="client_cpu", lead=asdict(Lead("client", "server", **ends)))
+    for route in ("tcp", "pgbouncer"):
+        judge(run, route, word="server_cpu", lead=asdict(Lead("server", "client", **ends)))
+    (sentence,) = told(run)["What bounds it"].sentences
+    assert sentence.startswith("The longest part of the time is ")
 
 
 def test_other_work_is_to_end_for_all_routes(run: Run) -> None:

@@ -6,11 +6,9 @@ Each pair is two runs of `orm-overhead --quick`, one of them beside processes th
 says which comes first. For each rung of the ladders, the step of one run is set against that of the
 other: what the rung adds to the one below, in µs per operation. The lowest rung is its own step.
 
-`pgperf compare` judges the time, and the ratio to libpq of the same run. It has no interval for the
-step over the rung below, so this script computes it by the same formula: Welch's, of one value per
-block and run (pgperf.analysis.run_comparison.unpaired), around the difference of the steps that the
-runs' pages show. A block's value is the rung's distance from libpq less that of the rung below, as
-the run keeps them in its `levels`.
+The intervals are those of `pgperf compare` (pgperf.analysis.step_changes): Welch's, of one value per
+block and run, around the difference of the steps that the runs' pages show. A block's value is the
+rung's distance from libpq less that of the rung below, as the run keeps them in its `levels`.
 
 The bar, for a campaign of 20 pairs or more: for each rung, in at least 17 of 20 pairs the 95 %
 interval of the difference contains 0. A pair of which a run was refused, because its blocks could
@@ -22,13 +20,11 @@ one route, beside one such process, in which a difference of half of the step is
 """
 
 import argparse
-import math
 import random
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any, Self
 
 from benchmarks import json_lines
@@ -37,10 +33,11 @@ from benchmarks.options import ScriptParser, run_script
 from benchmarks.promised_time import refused_s, took_s
 from benchmarks.spinners import spinning
 from example.stack.stack import Stack
+from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.number_text import in_percent
-from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_statistics import Estimate
-from pgperf.analysis.run_comparison import Level, unpaired
+from pgperf.analysis.run_comparison import Level
+from pgperf.analysis.step_changes import Added, difference, steps
 
 CAMPAIGN, RIVALS = 20, 4
 SHARE = 17 / 20
@@ -58,6 +55,10 @@ class Step:
     us: float
     by_block: Sequence[float]
     widening: float = 1.0
+
+    @property
+    def added(self) -> Added:
+        return Added(self.us, (tuple(self.by_block),), self.widening)
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,7 @@ class Pair:
 
     def difference(self, rung: str) -> Estimate:
         """The loaded run's step less that of the quiet one, with Welch's interval."""
-        quiet, loaded = self.quiet.steps[rung], self.loaded.steps[rung]
-        widening = max(quiet.widening, loaded.widening)
-        found = unpaired((tuple(loaded.by_block),), (tuple(quiet.by_block),), CONFIDENCE, widening)
-        return found.moved_to(loaded.us - quiet.us)
+        return difference(self.quiet.steps[rung].added, self.loaded.steps[rung].added)
 
     def agrees(self, rung: str, tolerance: float = 0.0) -> bool:
         """Does the interval contain 0, or a difference of at most that share of the step?"""
@@ -140,30 +138,14 @@ def rungs_of(pairs: Sequence[Pair]) -> list[str]:
 
 def steps_of(run: dict[str, Any]) -> dict[str, Step]:
     """The steps of all ladders, and of the layers beside them, by the labels of the rungs."""
-    levels = {level.variant.label: level for level in map(Level.from_json, run["levels"])}
-    found: dict[str, Step] = {}
-    for ladder in run["ladders"]:
-        first, *_ = rungs = ladder["steps"]
-        above = [*pairwise(rungs), *((first, side) for side in ladder.get("side", ()))]
-        lowest = levels[first["label"]]
-        found[first["label"]] = Step(first["step_us"], _own_us(lowest), lowest.widening)
-        for below, rung in above:
-            own = levels[rung["label"]]
-            found[rung["label"]] = Step(rung["step_us"], _above(own, levels[below["label"]]), own.widening)
-    return found
+    ladders = map(Ladder.from_json, run["ladders"])
+    found = steps(map(Level.from_json, run["levels"]), ladders)
+    return {step.level.variant.label: _kept(step.added) for step in found}
 
 
-def _own_us(level: Level) -> list[float]:
-    return [math.exp(value) for value in level.log_us[0]]
-
-
-def _above(own: Level, below: Level) -> list[float]:
-    """Block by block. The lowest rung is the base of all others, and has no distance from itself."""
-    (distances,) = own.us_over
-    if not below.us_over:
-        return [*distances]
-    (lower,) = below.us_over
-    return [one - other for one, other in zip(distances, lower, strict=True)]
+def _kept(added: Added) -> Step:
+    (by_block,) = added.by_block  # all rungs are in one cohort
+    return Step(added.us, by_block, added.widening)
 
 
 def lines(pairs: Sequence[Pair]) -> Iterator[str]:

@@ -179,7 +179,9 @@ def make_results(
     ladder = tuple(layer for layer in LADDER if layer in layers)
     beside = tuple(layer for layer in layers if layer not in LADDER)
     run.summary = {
-        "ladders": [_ladder(route, ladder, beside, count) for count in clients for route in routes],
+        "ladders": [
+            _ladder(route, ladder, beside, count, slower or {}) for count in clients for route in routes
+        ],
         "levels": [_level(layer, route, layers[0], slower or {}) for route in routes for layer in layers],
     }
     run.environment = ENVIRONMENT
@@ -314,11 +316,15 @@ def _comparison(run: Run, position: int, variant: Variant, baseline: Variant) ->
 
 
 def _ladder(
-    route: str, layers: tuple[str, ...], beside: tuple[str, ...] = (), clients: int = 1
+    route: str,
+    layers: tuple[str, ...],
+    beside: tuple[str, ...],
+    clients: int,
+    slower: Mapping[str, float],
 ) -> dict[str, Any]:
     rungs = [_variant(layer, route, clients=clients) for layer in layers]
-    steps = [_step(below, rung, rungs[0]) for below, rung in zip((None, *rungs), rungs, strict=False)]
-    side = [_step(rungs[0], replace(rungs[0], layer=layer), rungs[0]) for layer in beside]
+    steps = [_step(below, rung, rungs[0], slower) for below, rung in zip((None, *rungs), rungs, strict=False)]
+    side = [_step(rungs[0], replace(rungs[0], layer=layer), rungs[0], slower) for layer in beside]
     return {
         "workload": "site-by-domain",
         "route": route,
@@ -385,10 +391,15 @@ def _slice(us: float, block: int, round_: int) -> SliceRecord:
     )  # fmt: skip
 
 
-def _step(below: Variant | None, rung: Variant, first: Variant) -> dict[str, Any]:
-    us = _us(rung.layer, rung.route, rung.clients)
-    step = us - (_us(below.layer, below.route, below.clients) if below else 0)
-    ratio = us / _us(first.layer, first.route, first.clients)
+def _step(
+    below: Variant | None, rung: Variant, first: Variant, slower: Mapping[str, float]
+) -> dict[str, Any]:
+    def own_us(of: Variant) -> float:
+        return _us(of.layer, of.route, of.clients) * slower.get(of.layer, 1.0)
+
+    us = own_us(rung)
+    step = us - (own_us(below) if below else 0)
+    ratio = us / own_us(first)
     return {
         "layer": rung.layer, "label": rung.label, "us": us, "low": us * 0.985, "high": us * 1.017,
         "step_us": step, "step_low_us": step * 0.9, "step_high_us": step * 1.12,

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from pgperf.analysis.load_hosts import LoadHostUse
+from pgperf.analysis.top import Process
 from pgperf.core.layers import over_http
 
 Known = Mapping[str, float | None]
@@ -19,6 +20,8 @@ ROLES = ("client", "proxy", "web", "pooler", "server")
 WEB_ROLES = ("proxy", "web")
 #: What results of versions without web servers lack.
 _NO_WEB_SERVER = dict.fromkeys(WEB_ROLES, 0.0)
+#: What is kept of other programs.
+_OF_PROGRAM = ("role", "pid", "name", "user", "cpu_percent")
 SWITCHES = tuple(f"{role}_{kind}" for role in ROLES for kind in ("voluntary", "involuntary"))
 
 
@@ -161,6 +164,7 @@ class CpuAccount:
     clock_read_ns: float | None = None  # the cost of a clock read where that is slow
     load_hosts: tuple[LoadHostUse, ...] = ()  # each of those that made the load
     load_host_blocks: Mapping[str, int] = field(default_factory=dict)  # blocks by how many they were
+    programs: tuple[Process, ...] = ()  # of others, the busiest ones of all blocks
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -189,10 +193,15 @@ class CpuAccount:
             clock_read_ns=stored.get("clock_read_ns"),
             load_hosts=tuple(LoadHostUse.from_json(each) for each in stored.get("load_hosts") or ()),
             load_host_blocks=stored.get("load_host_blocks") or {},
+            programs=tuple(map(Process.from_json, stored.get("programs") or ())),
         )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"role_cpus": self.role_cpus.to_json() if self.role_cpus else None}
+        """Without `programs` where none is known."""
+        programs = [{name: getattr(each, name) for name in _OF_PROGRAM} for each in self.programs]
+        found = {name: part for name, part in asdict(self).items() if name != "programs"}
+        role_cpus = self.role_cpus.to_json() if self.role_cpus else None
+        return {**found, "role_cpus": role_cpus, **({"programs": programs} if programs else {})}
 
 
 def _picked(names: Iterable[str], stored: Json | None) -> dict[str, Any]:

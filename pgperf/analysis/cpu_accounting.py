@@ -14,6 +14,7 @@ from typing import Any
 from pgperf.analysis.cpu_account import ROLES as BY_ROLE
 from pgperf.analysis.cpu_account import CpuAccount, CpuShares, RoleCpus, ServerHost
 from pgperf.analysis.load_hosts import blocks_by_number, load_hosts
+from pgperf.analysis.top import other_programs
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
 #: Role in the account -> field of a slice.
@@ -175,6 +176,7 @@ def cpu_account(blocks: Sequence[VariantBlock], measured: Sequence[VariantBlock]
         load_host_blocks=blocks_by_number(
             (block.block, len(block.cpu_account.get("load_hosts") or ())) for block in blocks
         ),
+        programs=other_programs(blocks),
     )
 
 

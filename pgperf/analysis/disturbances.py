@@ -55,10 +55,11 @@ def disturbances(
     throttled: Known = MappingProxyType({}),
     clock_read_ns: float | None = None,
     load_hosts: Sequence[LoadHostUse] = (),
+    programs: Sequence[Process] = (),
 ) -> tuple[Disturbance, ...]:
     """Those of all hosts, the largest first; none where the response time is not known. Of several
-    load hosts, the hypervisor of each. `top` is of the owner's host, so it names no program of load
-    hosts.
+    load hosts, the hypervisor of each. `top` and the `programs` of all blocks are of the owner's host,
+    so they name no program of load hosts.
 
     `throttled`: how long CPU quotas kept each role from working while an operation waited, µs.
     `clock_read_ns`: the cost of a clock read where that is slow.
@@ -66,7 +67,7 @@ def disturbances(
     if not time.response:
         return ()
     queued = {role: _queued(role, time, throttled) for role in ROLES}
-    seen = None if load_hosts else top
+    seen = () if load_hosts else _busiest(top, programs)
     found = [each for host in hosts for each in _of_host(host, time.response, queued, waits, seen)]
     if len(load_hosts) > 1:
         found = [each for each in found if (each.source, each.where) != (Source.STEAL, "host")]
@@ -97,7 +98,7 @@ def _of_host(
     response: float,
     queued: Mapping[str, float],
     waits: Mapping[str, float],
-    top: Top | None,
+    programs: tuple[str, ...],
 ) -> Iterator[Disturbance]:
     if host.steal and host.cpus and host.roles:
         us = min(1.0, host.steal * host.cpus) * response
@@ -105,7 +106,8 @@ def _of_host(
     waited = sum(waits[role] for role in host.roles)
     if waited:
         share = min(1.0, sum(queued[role] for role in host.roles) / response)
-        yield Disturbance(Source.RUN_QUEUE, host.title, waited, share, host.other_cpus, _programs(host, top))
+        seen = programs if host.title == "host" else ()
+        yield Disturbance(Source.RUN_QUEUE, host.title, waited, share, host.other_cpus, seen)
 
 
 def _stolen(load_hosts: Sequence[LoadHostUse], response: float) -> Iterator[Disturbance]:
@@ -139,13 +141,11 @@ def _most_wait(host: HostRoles, response: float | None, queued: float) -> float:
     return min(queued, min(1.0, host.others) * (response or 0.0))
 
 
-def _programs(host: HostRoles, top: Top | None) -> tuple[str, ...]:
-    """The busiest other programs of the diagnostic slice on the clients' host, and of the disturbed
-    one that it replaced.
+def _busiest(top: Top | None, programs: Sequence[Process]) -> tuple[str, ...]:
+    """The busiest other programs of all blocks, and those of the diagnostic slice and of the disturbed
+    one that it replaced. A run may end before it has a diagnostic slice.
     """
-    if top is None or host.title != "host":
-        return ()
-    seen = (*top.processes, *top.disturbed_by)
+    seen = (*programs, *top.processes, *top.disturbed_by) if top else programs
     others = [each for each in seen if each.role == "other" and each.name]
     busy = [each for each in others if (each.cpu_percent or 0.0) >= _LEAST_PERCENT]
     busiest = sorted(busy, key=lambda each: -(each.cpu_percent or 0.0))

@@ -17,6 +17,8 @@ _WIDEST = math.log(1e9)  # of a log ratio
 
 #: The interval of a log ratio at any confidence.
 IntervalAt = Callable[[float], Estimate]
+#: Both ends of an interval; None where it has none.
+Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,18 @@ def classify(family: Sequence[IntervalAt]) -> list[Outcome]:
     that is shown, lies wholly inside.
     """
     return [_outcome(at, confidence) for at, confidence in zip(family, _holm(family), strict=True)]
+
+
+def may_be_made(word: str, ends: Ends, moved: Ends, equal: tuple[float, float]) -> bool:
+    """May the outcome, a difference or none, be made by others? `moved`: the ends of the interval,
+    moved out by the most that others may have taken; `equal`: the ends of the margin.
+    """
+    least, most = moved
+    if least is None or most is None or moved == ends:
+        return False
+    if word == EQUIVALENT:
+        return least < equal[0] or most > equal[1]
+    return word == DIFFERS and least <= equal[1] and most >= equal[0]
 
 
 def _holm(family: Sequence[IntervalAt]) -> list[float]:

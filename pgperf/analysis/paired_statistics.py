@@ -60,6 +60,11 @@ class Estimate:
         low, high = (self.centre + factor * (bound - self.centre) for bound in (self.low, self.high))
         return replace(self, low=low, high=high)
 
+    def times(self, factor: float) -> "Estimate":
+        """The same in another unit, so many times as large."""
+        low, high = (None if bound is None else factor * bound for bound in (self.low, self.high))
+        return replace(self, centre=factor * self.centre, low=low, high=high)
+
     def half_width(self) -> float | None:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 

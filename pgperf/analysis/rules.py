@@ -85,6 +85,7 @@ class Facts:
                 throttled,
                 account.clock_read_ns if account else None,
                 account.load_hosts if account else (),
+                account.programs if account else (),
             ),
             parallel_workers=_parallel_workers(variant),
             pooler_busy=_used(per_s, cpu, _pooler(variant), auxiliaries),

@@ -20,12 +20,12 @@ from pgperf.analysis.level_fields import Values
 from pgperf.analysis.outcome import (
     CONFIDENCE,
     DIFFERS,
-    EQUIVALENT,
     INCONCLUSIVE,
     MARGIN,
     IntervalAt,
     Outcome,
     classify,
+    may_be_made,
 )
 from pgperf.analysis.paired_comparisons import PairedDifference
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
@@ -235,7 +235,8 @@ def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Out
     delta = _difference(_us(other, measure), _us(one, measure), CONFIDENCE, _widening(pair))
     ratio = log.exp()
     least, most = _undisturbed(ratio, one.left(measure), other.left(measure))
-    is_doubted = _is_doubted(outcome.word, ratio, least, most)
+    equal = math.exp(-MARGIN), math.exp(MARGIN)
+    is_doubted = may_be_made(outcome.word, (ratio.low, ratio.high), (least, most), equal)
     return Change(
         variant=other.variant,
         measure=measure,
@@ -251,15 +252,6 @@ def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Out
         most=most,
         is_doubted=is_doubted,
     )
-
-
-def _is_doubted(word: str, ratio: Estimate, least: float | None, most: float | None) -> bool:
-    """May what others took have made the outcome, a difference or none?"""
-    if least is None or most is None or (least, most) == (ratio.low, ratio.high):
-        return False
-    if word == EQUIVALENT:
-        return least < math.exp(-MARGIN) or most > math.exp(MARGIN)
-    return word == DIFFERS and least <= math.exp(MARGIN) and most >= math.exp(-MARGIN)
 
 
 def _undisturbed(

@@ -4,12 +4,14 @@ The runner measures them (`pgperf.runner.cpu.top`). None is not known, never 0.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from pgperf.core.records import VariantBlock
 
 Json = Mapping[str, Any]
+#: Other programs that are kept of a variant.
+_MOST_PROGRAMS = 5
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,21 @@ class Top:
         server = {"server_host": {"host": asdict(self.server_host)}} if self.server_host else {}
         others = {"disturbed_by": [asdict(each) for each in self.disturbed_by]} if self.disturbed_by else {}
         return own | server | others
+
+
+def other_programs(blocks: Iterable[VariantBlock]) -> tuple[Process, ...]:
+    """The processes of no role that were busiest in the blocks, the busiest first: their mean over all
+    blocks that looked. None of blocks of an earlier version.
+    """
+    looked = [block.cpu_account for block in blocks if "programs" in block.cpu_account]
+    whole_ns = sum(each["elapsed_ns"] for each in looked)
+    parts: dict[tuple[int | None, str | None], list[tuple[Process, float]]] = {}
+    for each in looked:
+        for process in map(Process.from_json, each["programs"]):
+            share = (process.cpu_percent or 0.0) * each["elapsed_ns"] / whole_ns
+            parts.setdefault((process.pid, process.name), []).append((process, share))
+    means = [replace(own[0][0], cpu_percent=sum(share for _process, share in own)) for own in parts.values()]
+    return tuple(sorted(means, key=lambda process: -(process.cpu_percent or 0.0))[:_MOST_PROGRAMS])
 
 
 def top(blocks: Iterable[VariantBlock]) -> Top | None:

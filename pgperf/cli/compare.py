@@ -195,6 +195,9 @@ def _parts(found: RunComparison) -> Iterator[str | Table]:
     yield f"{found.after} over {found.before}"
     yield from found.cautions
     yield from filter(None, [found.server_settings, found.warnings])
+    if steps := found.step_table:
+        yield steps
+    yield from found.step_notes
     yield from found.tables
     yield found.note if found.of(TIME) else ""
     for only, run_ in ((found.only_before, found.before), (found.only_after, found.after)):

@@ -9,7 +9,7 @@ from pgperf.analysis import verdict_kinds
 from pgperf.cli.export import find
 from pgperf.cli.run import carry_out, typed_name
 from pgperf.models import Run, VariantResult
-from pgperf.reports.verdicts import verdicts
+from pgperf.reports.verdicts import verdicts, withheld
 from pgperf.runs import confirmation
 
 
@@ -66,4 +66,4 @@ def _chosen(tested: Run, label: str) -> VariantResult:
 def _outcome_text(row: VariantResult) -> str:
     [shown] = verdicts([row])
     said = f"\n{row.label} of run {row.run_id}: {shown.word}, {shown.certainty} – {shown.short}"
-    return "\n".join((said, *map(str, shown.notes)))
+    return "\n".join(filter(None, (said, *map(str, shown.notes), withheld([row]))))

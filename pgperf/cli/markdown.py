@@ -42,6 +42,7 @@ def markdown(rows: RunRows) -> str:
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows)
     yield verdicts.verdict_table(rows.variants)
+    yield escaped(verdicts.withheld(rows.variants))
     yield "\n\n".join(cells(verdicts.failed_checks(rows.variants)))
     yield from suite.tables(rows)
     yield from step_latency.tables(rows)

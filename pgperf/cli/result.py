@@ -75,6 +75,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield "\n".join(layer_notes(rows.variants))
     yield load_hosts.use_table(rows.originals)
     yield verdicts.verdict_table(rows.variants)
+    yield verdicts.withheld(rows.variants)
     yield "\n".join(verdicts.failed_checks(rows.variants))
     yield comparisons.control_table(rows.comparisons)
     yield throughput.cold_table(rows.variants)

@@ -110,12 +110,19 @@ def _forest(chart: Chart) -> str:
     beside = [ends for ends in known if not ends[0] <= chart["line"] <= ends[1]]
     farthest = _("The farthest is %(row)s: %(value)s.") % {
         "row": _row(chart, far[0]),
-        "value": number_format.ratio(far[1]),
+        "value": _change(chart, far[1]),
     }
     if not known:
         return farthest
     counts = {"beside": len(beside), "count": len(known), "farthest": farthest}
     return _("%(beside)d of %(count)d intervals lie beside the line of no change. %(farthest)s") % counts
+
+
+def _change(chart: Chart, value: float) -> str:
+    """A ratio, or a difference of times."""
+    if "unit" not in chart:
+        return number_format.ratio(value)
+    return f"{number_format.signed(value, chart['decimals'])} {chart['unit']}"
 
 
 def _lines(chart: Chart) -> str:

@@ -1,13 +1,16 @@
 """One side of a comparison of two runs: a stored run, or a kept JSON export of one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
 
 from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.run_comparison import Level
+from pgperf.analysis.step_changes import LayerStep, steps
 from pgperf.core import printable
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.models import Run, VariantResult
@@ -16,12 +19,19 @@ from pgperf.reports import kept_export
 
 @dataclass(frozen=True, eq=False)
 class ComparedRun:
-    """`levels`: one value per block and variant, as the run's summary keeps them; none before it is
-    summarised. `run` is not stored where the side comes from a file.
+    """`levels`: one value per block and variant, as the run's summary keeps them; `ladders` say what
+    stands on what. None of both before the run is summarised. `run` is not stored where the side
+    comes from a file.
     """
 
     run: Run
     levels: list[Level]
+    ladders: list[Ladder]
+
+    @cached_property
+    def steps(self) -> list[LayerStep]:
+        """What each layer adds to the one below it."""
+        return steps(self.levels, self.ladders)
 
     @property
     def most_disturbed(self) -> Level | None:
@@ -40,7 +50,7 @@ def all_stored(runs: Sequence[Run]) -> list[ComparedRun]:
     shares: dict[int, dict[str, float | None]] = {}
     for run_id, label, grade in poor.values_list("run", "label", "verdict__grade"):
         shares.setdefault(run_id, {})[label] = Grade.from_json(grade).others
-    return [_side(run, run.summary.get("levels", []), shares.get(run.pk, {})) for run in runs]
+    return [_side(run, run.summary, shares.get(run.pk, {})) for run in runs]
 
 
 def previous(candidates: QuerySet[Run], run: Run) -> Run | None:
@@ -62,7 +72,12 @@ def exported(data: Any) -> ComparedRun:
     """
     try:
         kept_export.check(data)
-        return _with_shares(kept_export.run(data), kept_export.levels(data), kept_export.others_shares(data))
+        return _with_shares(
+            kept_export.run(data),
+            kept_export.levels(data),
+            kept_export.ladders(data),
+            kept_export.others_shares(data),
+        )
     except ValueError as error:
         raise NothingToCompare(
             "baseline: the file is not the JSON export of a run by this version of pgperf"
@@ -70,10 +85,14 @@ def exported(data: Any) -> ComparedRun:
         ) from error
 
 
-def _side(run: Run, levels: Iterable[Mapping[str, Any]], shares: Mapping[str, float | None]) -> ComparedRun:
-    return _with_shares(run, list(map(Level.from_json, levels)), shares)
+def _side(run: Run, summary: Mapping[str, Any], shares: Mapping[str, float | None]) -> ComparedRun:
+    levels = map(Level.from_json, summary.get("levels", []))
+    ladders = map(Ladder.from_json, summary.get("ladders", []))
+    return _with_shares(run, list(levels), list(ladders), shares)
 
 
-def _with_shares(run: Run, levels: Sequence[Level], shares: Mapping[str, float | None]) -> ComparedRun:
+def _with_shares(
+    run: Run, levels: Sequence[Level], ladders: list[Ladder], shares: Mapping[str, float | None]
+) -> ComparedRun:
     known = {label: share for label, share in shares.items() if share is not None}
-    return ComparedRun(run, [level.with_disturbances(known) for level in levels])
+    return ComparedRun(run, [level.with_disturbances(known) for level in levels], ladders)

@@ -36,9 +36,10 @@ def _parts(found: SeveralRuns) -> Iterator[str | Table]:
         yield f"**{escaped(str(run))}**\n\n" + _items(sentences)
     if found.differences:
         yield found.differences
+    if steps := found.step_effects:
+        yield from (steps, found.step_note)
     yield from found.effects
-    if found.scatter:
-        yield found.scatter
+    yield from found.scatter
     apart = [*found.one_sided, *found.refusals]
     yield f"**{_('What cannot be compared')}**\n\n{_items(apart)}" if apart else ""
     yield _items(found.notes)

@@ -123,7 +123,7 @@ def _flat(part: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def _plain(value: Any) -> str:
     if value is None:
-        return _("unknown")
+        return _("not known")
     if isinstance(value, float):
         return str(round(value, 4))
     if isinstance(value, list):

@@ -5,11 +5,13 @@ Every function raises ValueError, which names the field.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from datetime import datetime
 from typing import Any
 
 from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
+from pgperf.analysis.ladder import Ladder, Step
 from pgperf.analysis.level_fields import LONGEST_US, is_number, is_whole, words
 from pgperf.analysis.run_comparison import Level
 from pgperf.models import Run
@@ -73,6 +75,40 @@ def levels(data: Mapping[str, Any]) -> list[Level]:
     return found
 
 
+def ladders(data: Mapping[str, Any]) -> list[Ladder]:
+    """What stands on what, with the steps that are shown."""
+    return [_ladder(name, each) for name, each in _rows(data, "ladders")]
+
+
+def _ladder(name: str, stored: Mapping[str, Any]) -> Ladder:
+    rungs = [row for part in ("steps", "side") for row in _rows(stored, part, f"{name}.")]
+    for place, rung in rungs:
+        _check_fields(place, rung, fields(Step))
+    _check_fields(name, stored, [each for each in fields(Ladder) if each.name not in ("steps", "side")])
+    return Ladder.from_json(stored)
+
+
+def _check_fields(name: str, stored: Mapping[str, Any], known: Sequence[Field[Any]]) -> None:
+    """Raises ValueError for a field that is missing, or of another type than the record's."""
+    for each in known:
+        if each.name in stored:
+            _check_field(f"{name}.{each.name}", stored[each.name], str(each.type))
+        elif each.default is MISSING:
+            raise ValueError(f"{name}.{each.name} is missing")
+    wanted = {each.name for each in known} | {"steps", "side"}
+    if others := sorted(stored.keys() - wanted):
+        raise ValueError(f"{name} has {others[0]}, which no export has")
+
+
+def _check_field(name: str, value: Any, kind: str) -> None:
+    if value is None and "None" in kind:
+        return
+    if "str" in kind:
+        words(name, value)
+    elif not (is_number(value) and abs(value) <= LONGEST_US):
+        raise ValueError(f"{name} is no number of an export")
+
+
 def others_shares(data: Mapping[str, Any]) -> dict[str, float | None]:
     """The most that others took of the time of each much disturbed variant, by label; the grades are
     in the verdicts.
@@ -116,13 +152,13 @@ def _share(name: str, stored: Any) -> float | None:
     return None if stored is None else float(stored)
 
 
-def _rows(data: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _rows(data: Mapping[str, Any], name: str, before: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The objects of a list, each with its place."""
-    stored = _of(data, name)
+    stored, place = _of(data, name, before), f"{before}{name}"
     if not isinstance(stored, list):
-        raise ValueError(f"{name} is no list")
+        raise ValueError(f"{place} is no list")
     for at, each in enumerate(stored):
-        yield f"{name}[{at}]", _object(f"{name}[{at}]", each)
+        yield f"{place}[{at}]", _object(f"{place}[{at}]", each)
 
 
 def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:

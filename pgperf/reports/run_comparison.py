@@ -20,10 +20,12 @@ from pgperf.analysis.definition_diff import (
 )
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes, identified
+from pgperf.analysis.step_changes import OtherGround, StepChange, other_grounds
+from pgperf.analysis.step_changes import step_changes as find_changes
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.core.records import with_defaults
 from pgperf.models import Run
-from pgperf.reports import number_format
+from pgperf.reports import number_format, step_changes
 from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_note, outcome_text
@@ -63,6 +65,8 @@ class RunComparison:
     only_after: Sequence[Lacking]
     disturbances: Sequence[str] = ()  # a sentence for each run that was much disturbed
     of_pages: bool = True  # are the times those of the runs’ pages? Older versions stored none
+    steps: Sequence[StepChange] = ()  # what each layer adds to the one below it
+    grounds: Sequence[OtherGround] = ()  # layers that stand on another one in each run
 
     @property
     def same_definition(self) -> bool:
@@ -72,7 +76,7 @@ class RunComparison:
         return [change for change in self.changes if change.measure == measure]
 
     def relative(self) -> "RunComparison":
-        """Without the measure that has the machine's drift in it.
+        """Without what has the machine's drift in it: times, and steps in µs.
 
         Raises NothingToCompare where nothing else is left.
         """
@@ -81,7 +85,7 @@ class RunComparison:
                 f"runs {self.before.pk} and {self.after.pk}: no variant was measured beside the same first layer in"
                 " both, so no time is relative to one; compare them without --relative"
             )
-        return replace(self, changes=kept)
+        return replace(self, changes=kept, steps=())
 
     def worse_by(self, share: float) -> list[Change]:
         """What surely takes more than `share` longer (0.05 for 5 %)."""
@@ -104,7 +108,27 @@ class RunComparison:
         over = {change.variant for change in self.of(OVER)}
         told = [change for change in self.changes if change.measure == OVER or change.variant not in over]
         found = [_sentence(change, reference) for change in told if change.outcome == DIFFERS]
+        found += step_changes.sentences(self.steps, reference)
         return found or [_nothing_found(told)]
+
+    @property
+    def step_chart(self) -> Chart | None:
+        """How much more each layer adds in the second run."""
+        return step_changes.chart(self.steps) if self.steps else None
+
+    @property
+    def step_table(self) -> Table | None:
+        return step_changes.table(self.steps) if self.steps else None
+
+    @property
+    def step_notes(self) -> list[str]:
+        """How to read the steps, and which are not compared."""
+        told = [step_changes.note()] if self.steps else []
+        return told + self.ground_sentences(_("the first run"), _("the second run"))
+
+    def ground_sentences(self, before: str, after: str) -> list[str]:
+        """The layers whose steps are not compared, for names of the two runs."""
+        return [step_changes.grounds_sentence(each, before, after) for each in self.grounds]
 
     @property
     def charts(self) -> list[tuple[str, Chart]]:
@@ -187,6 +211,8 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         lacking(theirs, ours),
         [text for text in map(disturbance, (earlier, later)) if text],
         all(level.us is not None for level in (*earlier.levels, *later.levels)),
+        find_changes(earlier.steps, later.steps),
+        other_grounds(earlier.steps, later.steps),
     )
 
 
@@ -256,6 +282,7 @@ def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> d
         "only_after": [label for each in found.only_after for label in each.labels],
         "disturbances": list(found.disturbances),
         "comparisons": [_change_json(change) for change in found.changes],
+        "steps": step_changes.changes_json(found.steps),
         "fail_on": fail_on,
         "worse": [] if fail_on is None else [_change_json(change) for change in found.worse_by(fail_on)],
         "undecided": (

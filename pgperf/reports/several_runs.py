@@ -16,7 +16,7 @@ from pgperf.analysis.run_comparison import TIME, Change, Level
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.core.records import Variant
 from pgperf.models import Run
-from pgperf.reports import number_format
+from pgperf.reports import number_format, step_changes
 from pgperf.reports.chart import Chart, of_times
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_note, outcome_text
@@ -101,15 +101,47 @@ class SeveralRuns:
             groups.setdefault(" · ".join(variant.details), []).append(name)
         return [(title, self._overlay(names)) for title, names in groups.items()]
 
+    @cached_property
+    def stacks(self) -> list[tuple[str, Chart]]:
+        """What each layer adds, a bar for each run; a chart for each route and load."""
+        if not self.has_steps:
+            return []
+        several = [(self.name(side.run), side.ladders) for side in self.sides]
+        return step_changes.stacks(several, named=self._named)
+
+    @property
+    def has_steps(self) -> bool:
+        return any(found.steps for found in self.comparisons)
+
+    @property
+    def step_effects(self) -> Table | None:
+        """How much more each layer adds in each run than in the baseline."""
+        if not self.has_steps:
+            return None
+        others = [(self.name(found.after), found.steps) for found in self.comparisons]
+        return step_changes.effects(
+            self.name(self.baseline.run), self.baseline.steps, others, named=self._named
+        )
+
+    @property
+    def step_note(self) -> str:
+        """How to read the steps."""
+        return step_changes.note()
+
     @property
     def effects(self) -> list[Table]:
         """A ratio to the baseline for each variant and run, by measure."""
         return [table for measure in MEASURES if (table := self._effect_table(measure)).rows]
 
     @cached_property
-    def scatter(self) -> Table | None:
-        """How far the times of the runs lie apart. None of fewer than three runs."""
-        return _scatter_table(self._levels) if len(self.sides) > LEAST else None
+    def scatter(self) -> list[Table]:
+        """How far the times of the runs, and the steps of their layers, lie apart. None of fewer than
+        three runs.
+        """
+        if len(self.sides) <= LEAST:
+            return []
+        steps = step_changes.scatter([side.steps for side in self.sides], named=self._named)
+        return [_scatter_table(self._levels), *([steps] if self.has_steps and steps.rows else [])]
 
     @property
     def one_sided(self) -> list[str]:
@@ -123,9 +155,10 @@ class SeveralRuns:
                 *((each, found.after, base) for each in found.only_after),
             )
         ]
-        return list(
-            dict.fromkeys(each.sentence(self.name(own), self.name(other)) for each, own, other in pairs)
-        )
+        told = [each.sentence(self.name(own), self.name(other)) for each, own, other in pairs]
+        for found in self.comparisons:
+            told += found.ground_sentences(self.name(base), self.name(found.after))
+        return list(dict.fromkeys(told))
 
     @property
     def notes(self) -> list[str]:
@@ -144,10 +177,15 @@ class SeveralRuns:
     @cached_property
     def _levels(self) -> list[dict[str, Level]]:
         """Those of each side by a name that the same variant has in all."""
-        named = any(level.variant.named for side in self.sides for level in side.levels)
         return [
-            {replace(level.variant, named=named).label: level for level in side.levels} for side in self.sides
+            {replace(level.variant, named=self._named).label: level for level in side.levels}
+            for side in self.sides
         ]
+
+    @cached_property
+    def _named(self) -> bool:
+        """Are variants found by the names of their workloads too?"""
+        return any(level.variant.named for side in self.sides for level in side.levels)
 
     @property
     def _variants(self) -> dict[str, Variant]:

@@ -12,19 +12,21 @@ from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unche
 from pgperf.analysis.grade import GradeWord
 from pgperf.analysis.headline import height
 from pgperf.analysis.interventions import INTERVENTIONS
-from pgperf.analysis.verdict import Confirmation, Lead, Verdict
+from pgperf.analysis.verdict import Capacity, Confirmation, Lead, Verdict
 from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
 from pgperf.reports.next_steps import ShownStep, shown_steps
-from pgperf.reports.table import CAUTION, Cell, Note, Offer, Table, text_column, words
+from pgperf.reports.table import Cell, Note, Offer, Table, text_column, words
 
 #: The words that a verdict names.
 Words = tuple[str, ...]
 _DISTURBED: Words = (verdict_kinds.DISTURBED,)
 #: A smaller share of the time reads as none in a percentage with one decimal.
 LEAST_SHARE = 0.0005
+#: Variants that a sentence names.
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class ShownVerdict:
     share: float | None = None  # of the time, which disturbances took at most
     next_step: ShownStep = field(default_factory=ShownStep)  # what to try next
     test: str = ""
-    notes: tuple[Note, ...] = ()  # the outcome of its test, and cautions
+    notes: tuple[Note, ...] = ()  # the outcome of its test, its lead, and its disturbances
     disturbed_by: str = ""  # the note on disturbances that did not change it
+    named: Words = ()  # the words of the verdict, two alike in either order
 
 
 def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
@@ -63,7 +66,7 @@ def verdict_of(row: VariantResult) -> ShownVerdict | None:
 
 
 def verdict_table(variants: Sequence[VariantResult]) -> Table:
-    """The bottleneck of each variant, with the evidence, cautions, and what to try next."""
+    """The bottleneck of each variant, with the evidence and what to try next."""
     columns = text_column(_("Variant")), text_column(_("bottleneck")), text_column(_("evidence"))
     found = verdicts(variants)
     rows = [
@@ -139,7 +142,7 @@ def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
     found: dict[Words, list[str]] = {}
     for row in measured(variants):
         if not last.differs_in(row.identity) - {"workload"} and (verdict := row.record.verdict):
-            found.setdefault(tuple(sorted(verdict_kinds.named(verdict))), []).append(row.workload)
+            found.setdefault(words_of(verdict), []).append(row.workload)
     count = sum(map(len, found.values()))
     by_number = sorted(found.items(), key=lambda each: (each[0] == _DISTURBED, -len(each[1])))
     return _("%(variant)s: %(verdicts)s.") % {
@@ -159,6 +162,33 @@ def _in_workloads(words: Words, names: Sequence[str], count: int) -> str:
         text = ngettext("%(verdict)s in %(count)d workload", "%(verdict)s in all %(count)d workloads", count)
         return text % parts
     return _("%(verdict)s in %(number)d of %(count)d workloads (%(names)s)") % parts
+
+
+def withheld(variants: Sequence[VariantResult]) -> str:
+    """Why the run does not show how much the server could do, once for all variants of which that is
+    so; "" where it does.
+    """
+    judged = [(row, verdict) for row in measured(variants) if (verdict := row.record.verdict)]
+    causes: dict[tuple[str, str], list[tuple[VariantResult, Capacity]]] = {}
+    for row, verdict in judged:
+        if (capacity := verdict.capacity).why:
+            causes.setdefault((capacity.busy, capacity.where), []).append((row, capacity))
+    told = "; ".join(_cause(own, of_all=len(own) == len(judged)) for own in causes.values())
+    return _("This run does not show how much the server could do: %s") % told if told else ""
+
+
+def _cause(own: Sequence[tuple[VariantResult, Capacity]], *, of_all: bool) -> str:
+    """What was used up, the most of all, and with which variants."""
+    most = max((capacity for _row, capacity in own), key=lambda each: each.share or 0.0)
+    why = most.why if len({capacity.why for _row, capacity in own}) == 1 else _("%s at most") % most.why
+    if of_all:
+        return why
+    names = ", ".join(variant_title(row) for row, _capacity in own[:_MOST_NAMES])
+    more = len(own) - _MOST_NAMES
+    if more > 0:
+        text = ngettext("%(names)s and %(more)d more variant", "%(names)s and %(more)d more variants", more)
+        names = text % {"names": names, "more": more}
+    return _("%(why)s (%(variants)s)") % {"why": why, "variants": names}
 
 
 def failed_checks(variants: Sequence[VariantResult]) -> list[str]:
@@ -200,6 +230,16 @@ def _lead_json(lead: Lead | None) -> dict[str, Any] | None:
     return asdict(lead) | {"is_open": lead.is_open if lead.has_interval else None}
 
 
+def either(verdict: Verdict) -> str:
+    """The verdict in a few words: two where either may be the larger bottleneck, the longest first."""
+    return _(" or ").join(_(each) for each in verdict_kinds.titles(verdict))
+
+
+def words_of(verdict: Verdict) -> Words:
+    """Its words, by which verdicts are counted: “A or B” is “B or A”."""
+    return tuple(sorted(verdict_kinds.named(verdict)))
+
+
 def word_title(word: str) -> str:
     """The title of a verdict; the word itself where this version does not know it."""
     return _(verdict_kinds.title(word))
@@ -228,7 +268,7 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
     return ShownVerdict(
         row.label,
         variant_title(row),
-        _(" or ").join(_(each) for each in verdict_kinds.titles(verdict)),
+        either(verdict),
         certainty_title(verdict.certainty),
         verdict.certainty or "",
         said,
@@ -238,6 +278,7 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
         test=intervention_title(verdict.intervention) if verdict.is_open else "",
         notes=tuple(_notes(verdict)),
         disturbed_by=_disturbed_by(verdict),
+        named=words_of(verdict),
     )
 
 
@@ -254,8 +295,6 @@ def _notes(verdict: Verdict) -> Iterator[Note]:
         yield Note(lead)
     if by := _disturbed_by(verdict):
         yield Note(by)
-    if why := verdict.capacity.why:
-        yield Note(_("This run does not show how much the server could do: %s") % why, CAUTION)
 
 
 def _lead(lead: Lead) -> str:

@@ -17,6 +17,7 @@ from pgperf.core.layers import distributions
 from pgperf.core.records import CONNECTIONS, ENVIRONMENTS, SETTING_SOURCES
 from pgperf.install.environments import UsableEnvironment
 from pgperf.runner.authentication import LoginConditions
+from pgperf.runner.cpu import stolen_time
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
 
@@ -136,9 +137,15 @@ def _machine() -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "hypervisor": " hypervisor" in (_cpuinfo("flags") or ""),
+        "hypervisor": _has_hypervisor(_cpuinfo("flags")),
+        "steal_in_cpu_times": stolen_time.in_cpu_times(),
         "load_average": [round(value, 2) for value in load],
     }
+
+
+def _has_hypervisor(flags: str | None) -> bool | None:
+    """By the CPU's flags, which only x86 has; None where they are not readable."""
+    return None if flags is None else "hypervisor" in flags.split()
 
 
 def _pooler(pid: int | None) -> dict[str, str] | None:

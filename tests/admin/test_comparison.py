@@ -44,10 +44,11 @@ def test_every_run_is_shown_over_the_oldest_one(admin_page: Client, runs: list[R
     head = shown[shown.index('class="pgperf-head"') :]
     assert head.index(">baseline<") < head.index(f">{runs[0]}<") < head.index(f">{runs[1]}<")
     assert "time relative to libpq (C) is ×1.100 that of the baseline" in shown
-    assert shown.count("<canvas ") == 3 + 2 * 2
-    assert shown.count('class="pgperf-table numbers effects"') == 2
-    assert 'class="pgperf-table numbers scatter"' in shown
-    order = [f'id="comparison-{name}"' for name in ("answer", "environment", "changes", "ladders")]
+    assert shown.count("<canvas ") == 3 + 3 + 2 * 3
+    assert shown.count('class="pgperf-table numbers effects"') == 3
+    assert shown.count('class="pgperf-table numbers steps"') == 2
+    assert shown.count('class="pgperf-table numbers scatter"') == 2
+    order = [f'id="comparison-{name}"' for name in ("answer", "environment", "steps", "changes", "ladders")]
     assert sorted(order, key=shown.index) == order
     assert f'href="?runs={runs[0].pk},{runs[1].pk},{runs[2].pk}&amp;baseline={runs[0].pk}"' in shown
 

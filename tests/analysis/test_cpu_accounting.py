@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.analysis import cpu_accounting, cpu_per_operation
+from pgperf.analysis.cpu_account import CpuAccount
 from pgperf.analysis.cpu_accounting import SHARES, Account
 from pgperf.core.records import VariantBlock
 
@@ -245,3 +246,20 @@ def test_shares_close_whatever_was_read(fields: dict[str, Any], census: dict[str
     assert [share[role] is None for role in ("pooler", "server")] == [
         fields[name] is None for name in ("pooler_ns", "server_ns")
     ]
+
+
+def program(pid: int, name: str, cpu_percent: float) -> dict[str, Any]:
+    return {"role": "other", "pid": pid, "name": name, "user": "root", "cpu_percent": cpu_percent}
+
+
+def test_the_busiest_other_programs_are_those_of_all_blocks() -> None:
+    """Each with its mean over all of the time: 300 ms that saw two, and 100 ms that saw one."""
+    first = block({"elapsed_ns": 300 * MS, "programs": [program(1, "backup", 40.0), program(2, "cron", 8.0)]})
+    second = block({"elapsed_ns": 100 * MS, "programs": [program(2, "cron", 96.0)]})
+    older = block()  # by a version that did not look
+    found = cpu_account([*first, *second, *older])
+    assert found["programs"] == [program(1, "backup", 30.0), program(2, "cron", 30.0)]
+    assert "programs" not in cpu_account(older)
+    stored = CpuAccount.from_json(found)
+    assert stored
+    assert stored.to_json() == found

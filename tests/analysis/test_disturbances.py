@@ -9,7 +9,7 @@ from pgperf.analysis.disturbances import disturbances, grade, waits_for_others
 from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.hosts import hosts
 from pgperf.analysis.time_breakdown import TimeBreakdown
-from pgperf.analysis.top import Top
+from pgperf.analysis.top import Process, Top
 from pgperf.analysis.verdict_kinds import grade_sentence, judge
 
 from .rows import Row, remote, row, summary
@@ -62,6 +62,28 @@ def test_the_busiest_other_programs_are_named() -> None:
     seen = Top.from_json({"processes": processes})
     (crowded,) = found(row(queue={"client": 12.0}, share={"other": 0.2}), seen)
     assert crowded.programs == ("ld", "cc1 (pid 41, user builder)")
+
+
+def test_a_run_that_ended_before_its_diagnostic_slice_names_programs_too() -> None:
+    backup = {"role": "other", "pid": 41, "name": "backup", "user": "root", "cpu_percent": 40.0}
+    crowded = row(queue={"client": 12.0}, share={"other": 0.2})
+    crowded["cpu_account"]["programs"] = [backup, {**backup, "pid": 42, "name": "cron", "cpu_percent": 4.0}]
+    crowded["diagnostics"] = crowded["top"] = None
+    grade = judge(summary(crowded), Checks()).grade
+    assert [each.programs for each in grade.disturbances] == [("backup (pid 41, user root)",)]
+
+
+def test_a_program_that_blocks_and_the_diagnostic_slice_saw_is_named_once() -> None:
+    rival = Process(role="other", pid=41, name="backup", user="root", cpu_percent=40.0)
+    seen = Top.from_json(
+        {"processes": [{"role": "other", "pid": 41, "name": "backup", "user": "root", "cpu_percent": 90.0}]}
+    )
+    given_row = row(queue={"client": 12.0}, share={"other": 0.2})
+    time = TimeBreakdown.of(summary(given_row))
+    on_hosts = hosts(summary(given_row), time.cpu)
+    waits = waits_for_others(on_hosts, time)
+    (crowded,) = disturbances(on_hosts, time, waits, seen, programs=[rival])
+    assert crowded.programs == ("backup (pid 41, user root)",)
 
 
 def test_programs_that_disturbed_a_slice_which_was_repeated_are_named_too() -> None:

@@ -13,9 +13,9 @@ from tests.browser.test_run_page import INK, chart
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-#: Both ends of the first chart's axis.
-SCALE = """() => {
-    const scale = Chart.getChart(document.querySelector("canvas[data-chart]")).scales.x;
+#: Both ends of the axis of the first chart whose name begins so.
+SCALE = """(name) => {
+    const scale = Chart.getChart(document.querySelector(`canvas[data-chart^="${name}"]`)).scales.x;
     return [scale.min, scale.max];
 }"""
 
@@ -31,7 +31,7 @@ def runs(page: Page) -> tuple[Run, Run]:
 
 def test_dots_show_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) -> None:
     canvases = page.locator("canvas[data-chart]")
-    expect(canvases).to_have_count(2)
+    expect(canvases).to_have_count(3)
     assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
     for number, table in enumerate(page.locator("table.comparisons").all(), 1):
         shown = table.locator("tbody tr td:nth-child(5)")
@@ -40,7 +40,7 @@ def test_dots_show_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) ->
 
 
 def test_a_line_marks_the_ratio_of_one(page: Page, runs: tuple[Run, Run]) -> None:
-    scale = page.evaluate(SCALE)
+    scale = page.evaluate(SCALE, "chart-compare")
     assert scale[0] < 0.97
     assert scale[1] > 1.1
 
@@ -49,9 +49,18 @@ def test_the_axis_has_no_negative_ratios(page: Page) -> None:
     first = factories.make_results(factories.make_run())
     second = factories.make_results(factories.make_run(), slower={"django_orm": 4.0})
     page.goto(f"/admin/pgperf/run/{second.pk}/compare/?with={first.pk}")
-    low, high = page.evaluate(SCALE)
+    low, high = page.evaluate(SCALE, "chart-compare")
     assert low == 0
     assert high > 4
+
+
+def test_steps_grow_and_shrink_on_both_sides_of_no_change(page: Page, runs: tuple[Run, Run]) -> None:
+    name = f"chart-steps-{runs[1].pk}"
+    shown = page.locator("table.steps tbody tr td:nth-child(6)")
+    values = shown.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
+    assert chart(page, name)["data"] == [values]
+    low, high = page.evaluate(SCALE, name)
+    assert low < min(values) < 0 < max(values) < high
 
 
 def test_no_content_is_cut_off(page: Page, runs: tuple[Run, Run]) -> None:
@@ -59,9 +68,13 @@ def test_no_content_is_cut_off(page: Page, runs: tuple[Run, Run]) -> None:
         words = look(page, width, scheme)
         page.reload()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, words
-        for number in (1, 2):
-            area = chart(page, f"chart-compare-{runs[1].pk}-{number}")["area"]
-            assert area["right"] - area["left"] > 100, (words, number)
+        for name in (
+            f"chart-compare-{runs[1].pk}-1",
+            f"chart-compare-{runs[1].pk}-2",
+            f"chart-steps-{runs[1].pk}",
+        ):
+            area = chart(page, name)["area"]
+            assert area["right"] - area["left"] > 100, (words, name)
 
 
 def test_the_widest_table_shows_its_last_column(page: Page) -> None:
@@ -112,7 +125,7 @@ def test_the_action_compares_the_selected_runs(page: Page, runs: tuple[Run, Run]
     page.get_by_label("Action:").select_option("compare_runs")
     page.get_by_role("button", name="Go", exact=True).click()
     shown = page.locator("canvas[data-chart]")
-    expect(shown).to_have_count(3 + 2 * 2)
+    expect(shown).to_have_count(3 + 3 + 2 * 3)
     assert all(canvas.evaluate(INK) > 500 for canvas in shown.all())
     bars = chart(page, "chart-ladders-1")["data"]
     assert [len(values) for values in bars] == [5, 5, 5]

@@ -133,6 +133,15 @@ def test_variants_of_one_run_only() -> None:
     assert only in compare(wide.pk, narrow.pk)
 
 
+def test_what_each_layer_adds_has_its_change() -> None:
+    before, after = ended(), ended({"django_orm": 1.1})
+    lines = [re.split(" {2,}", line) for line in compare(before.pk, after.pk).splitlines()]
+    (step,) = [line for line in lines if line[:2] == ["Django ORM · socket", "Django cursor"]]
+    assert step[2:6] == ["differs", "125", "147", "+21.5"]
+    text = compare(before.pk, after.pk, "--relative")
+    assert "What each layer adds" not in text
+
+
 @pytest.mark.parametrize("limit", ["5", "x%", "-1%", "%", "0.05", "1e9%", "nan%"])
 def test_a_limit_is_a_percentage(limit: str) -> None:
     assert "not a percentage such as 5%" in str(failure(1, 2, f"--fail-on={limit}"))
@@ -206,6 +215,11 @@ def test_a_baseline_that_is_missing_is_named() -> None:
     assert "two to eight runs; 9 given" in str(failure(*too_many, 9))
 
 
+def spoilt_ladder(data: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    first, *others = data["ladders"]
+    return data | {"ladders": [{**first, "steps": [{**first["steps"][0], **fields}]}, *others]}
+
+
 WRONG: list[Callable[[dict[str, Any]], Any]] = [
     lambda data: None,
     lambda data: [data],
@@ -220,6 +234,12 @@ WRONG: list[Callable[[dict[str, Any]], Any]] = [
     lambda data: data | {"levels": [data["levels"][0] | {"log_us": None}]},
     lambda data: data | {"levels": [data["levels"][0] | {"log_us": [[1e300]]}]},
     lambda data: data | {"levels": [data["levels"][-1] | {"base_layer": "libpq", "us_over": []}]},
+    lambda data: data | {"ladders": None},
+    lambda data: data | {"ladders": [{"steps": [], "side": []}]},
+    lambda data: spoilt_ladder(data, step_us="x"),
+    lambda data: spoilt_ladder(data, step_us=float("nan")),
+    lambda data: spoilt_ladder(data, label=None),
+    lambda data: spoilt_ladder(data, colour="red"),
     lambda data: data | {"run": data["run"] | {"status": "running away"}},
     lambda data: data | {"run": data["run"] | {"started": 5}},
     lambda data: data | {"run": data["run"] | {"id": float("inf")}},
@@ -326,7 +346,9 @@ def test_markdown_and_html_of_a_comparison() -> None:
     assert text.index("is ×1.100 that of the baseline") < text.index("3.13.0")
     assert text.index("2 runs over") < text.index("Time relative to libpq (C)")
     assert "| ×1.100 (" in text
+    assert "What each layer adds, and how many µs more than" in text
     html = compare(*runs, "--format", "html")
+    assert 'id="comparison-steps"' in html
     assert "default-src 'none'" in html
     assert "<svg" in html
     assert "<script" not in html

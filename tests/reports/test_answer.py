@@ -8,7 +8,7 @@ import pytest
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.ladder import Step
-from pgperf.analysis.verdict import Basis, Capacity, Finding, VerdictNumbers
+from pgperf.analysis.verdict import Basis, Capacity, Finding, Lead, VerdictNumbers
 from pgperf.core.records import BUDGET, ENDING, Ending
 from pgperf.models import Run, VariantResult
 from pgperf.reports import answer
@@ -54,13 +54,24 @@ def test_routes_with_the_same_bottleneck_share_a_sentence(run: Run) -> None:
     assert point.lines[0].text.startswith("Django ORM · socket: 159 of 215 µs")
 
 
-def test_of_routes_with_a_busy_load_host_one_tells_it(run: Run) -> None:
+def test_a_busy_load_host_is_told_once_for_all_routes(run: Run) -> None:
     for share, route in ((0.9, "socket"), (0.89, "tcp"), (0.93, "pgbouncer")):
         judge(run, route, capacity=asdict(Capacity(True, "host", share)))
-    lines = [note.text for note in told(run)["What bounds it"].lines]
-    assert [text for text in lines if "how much the server" in text] == [
-        "This run does not show how much the server could do: the load host's CPUs were 90 % busy"
-    ]
+    (line,) = [note for note in told(run)["What bounds it"].lines if "how much the server" in note.text]
+    assert line.text == (
+        "This run does not show how much the server could do: the load host's CPUs were 93 % busy at most"
+        " (Django ORM · socket, Django ORM · tcp, Django ORM · pgbouncer)"
+    )
+    assert line.mark == CAUTION
+
+
+def test_either_of_two_bottlenecks_is_one_claim_in_either_order(run: Run) -> None:
+    ends = {"us": 4.0, "low": -2.0, "high": 10.0}
+    judge(run, "socket", word="client_cpu", lead=asdict(Lead("client", "server", **ends)))
+    for route in ("tcp", "pgbouncer"):
+        judge(run, route, word="server_cpu", lead=asdict(Lead("server", "client", **ends)))
+    (sentence,) = told(run)["What bounds it"].sentences
+    assert sentence.startswith("The longest part of the time is ")
 
 
 def test_other_work_is_to_end_for_all_routes(run: Run) -> None:

@@ -67,6 +67,11 @@ CHARTS: list[tuple[dict[str, Any], str]] = [
         "The farthest is ORM · tcp: ×1.500.",
     ),
     (
+        {"kind": "forest", "axis": "µs", "unit": "µs", "decimals": 2, "rows": ROWS, "line": 0, "values": [0.4, -12.0],
+         "whiskers": [[-0.1, 0.9], [-14.0, -10.0]]},
+        "1 of 2 intervals lie beside the line of no change. The farthest is ORM · tcp: −12.0 µs.",
+    ),
+    (
         {"kind": "lines", "axis": "ops", "x_axis": "clients", "x": [1, 8], "series": series([5.0, 9.0], [1.0, None])},
         "The highest point is client at 8 clients: 9.00 (ops).",
     ),

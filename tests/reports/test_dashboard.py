@@ -15,9 +15,12 @@ from django.utils import timezone
 import pgperf
 from pgperf import schedules
 from pgperf.analysis.grade import Disturbance, Grade
+from pgperf.analysis.verdict import Lead
 from pgperf.models import Benchmark, ChangePoint, Database, Pause, Run, Schedule, VariantResult, Worker
 from pgperf.reports.dashboard import Dashboard, Viewer, attention, read
+from pgperf.reports.dashboard.databases import DatabaseCard
 from pgperf.reports.dashboard.series import MOST
+from pgperf.reports.verdicts import verdict_of
 from pgperf.runs import retention
 from pgperf.runs.change_text import day
 from tests import factories
@@ -89,6 +92,19 @@ def test_a_suite_has_the_mean_of_its_workloads() -> None:
     card = board.databases[0]
     assert sum(card.words.values()) == len(card.verdicts)
     assert card.bar == ()
+
+
+def test_either_of_two_bottlenecks_counts_together_in_either_order() -> None:
+    ends = {"us": 4.0, "low": -2.0, "high": 10.0}
+    there = asdict(Lead("client", "server", **ends)), asdict(Lead("server", "client", **ends))
+    rows = list(add_cpu_accounts(factories.make_results(factories.make_run())).variants.all())[:4]
+    for row, word, lead in zip(
+        rows, ("client_cpu", "server_cpu", "server_cpu", "client_cpu"), (*there, there[1], None), strict=True
+    ):
+        row.verdict = {**row.verdict, "word": word, "lead": lead}
+    card = DatabaseCard(Database(name="demo"), verdicts=tuple(filter(None, map(verdict_of, rows))))
+    assert list(card.words.values()) == [3, 1]
+    assert next(iter(card.words)).count(" or ") == 1
 
 
 def test_the_line_of_a_benchmark_has_its_runs_of_equal_definition_on_the_database() -> None:

@@ -27,6 +27,11 @@ def test_numbers_are_as_long_as_they_say_something() -> None:
     assert texts(table) == [["free", "21.5\xa0GB"], ["load", "0.8667"]]
 
 
+def test_what_is_not_known_is_said_so() -> None:
+    (table,) = environment.environment_tables({"machine": {"hypervisor": None, "steal_in_cpu_times": False}})
+    assert texts(table) == [["hypervisor", "not known"], ["steal in CPU times", "no"]]
+
+
 def test_timings_leave_out_what_was_not_measured() -> None:
     table = environment.timings_table({"wall_s": 10.0, "slices_s": 8.0})
     assert texts(table) == [

@@ -8,7 +8,7 @@ import pytest
 
 from pgperf.core.records import LATER_FIELDS, Definition, WorkloadDefinition
 from pgperf.models import Run
-from pgperf.reports.run_comparison import compare_runs
+from pgperf.reports.run_comparison import compare_runs, run_comparison_json
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +70,61 @@ def test_an_interval_beside_the_margin_is_not_too_wide() -> None:
         del run.summary["levels"][1:]
     (alone,) = compare_runs(before, after).headlines
     assert "time per operation is ×1.050" in alone
+
+
+def test_the_layer_that_adds_more_is_named_with_its_interval() -> None:
+    """A cursor that takes 9 µs more: the ORM's own step is what it was."""
+    cursor = 1 + 9 / 89.4
+    orm = 1 + 9 / 214.7
+    before = ended()
+    after = factories.make_results(
+        factories.make_run(), routes=("socket",), slower={"django_cursor": cursor, "django_orm": orm}
+    )
+    found = compare_runs(before, after)
+    (said,) = [sentence for sentence in found.headlines if " adds " in sentence]
+    start = "Django cursor · socket adds 22.8 µs to psycopg 3 instead of 13.8 µs in the earlier run: "
+    assert said.startswith(start)
+    assert said.endswith(" µs more.")
+    (step,) = [
+        each for each in run_comparison_json(found)["steps"] if each["variant"] == "django_cursor · socket"
+    ]
+    assert step["below"] == "psycopg · socket"
+    assert step["delta_us"] == pytest.approx(9.0)
+    assert step["delta_low_us"] < 9.0 < step["delta_high_us"]
+    assert (step["outcome"], step["doubted"], step["blocks"]) == ("differs", False, [6, 6])
+
+
+def test_a_layer_that_adds_less_is_said_so() -> None:
+    before = factories.make_results(factories.make_run(), slower={"django_orm": 1.2})
+    said = [sentence for sentence in compare_runs(before, ended()).headlines if " adds " in sentence]
+    assert len(said) == 3
+    assert all(sentence.endswith(" µs less.") for sentence in said)
+
+
+def test_the_chart_of_steps_is_around_no_change() -> None:
+    after = factories.make_results(factories.make_run(), slower={"django_orm": 1.2})
+    chart = compare_runs(ended(), after).step_chart
+    assert chart
+    assert (chart["line"], chart["unit"]) == (0, "µs")
+    at = chart["rows"].index(["Django ORM", "socket"])
+    low, high = chart["whiskers"][at]
+    assert low < chart["values"][at] < high
+    assert chart["ends"][at] == "+42.9 µs"
+
+
+def test_relative_has_no_steps() -> None:
+    """They have the machine's speed in them."""
+    relative = compare_runs(ended(), ended()).relative()
+    assert (relative.steps, relative.step_chart, relative.step_table) == ((), None, None)
+    assert run_comparison_json(relative)["steps"] == []
+
+
+def test_a_layer_that_stands_on_another_one_is_told() -> None:
+    whole = ended()
+    without = factories.make_results(factories.make_run(), layers=("libpq", "psycopg", "django_orm"))
+    told = [note for note in compare_runs(whole, without).step_notes if "is not compared" in note]
+    assert told[0] == (
+        "What Django ORM · socket adds is not compared: it stands on Django cursor in the first run and on"
+        " psycopg 3 in the second run."
+    )
+    assert len(told) == 3

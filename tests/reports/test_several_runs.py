@@ -46,3 +46,63 @@ def test_a_partial_run_is_named_once() -> None:
     found = compare_several(runs)
     assert len(found.cautions) == 1
     assert f"- {runs[0]} has partial results" in markdown(found)
+
+
+def slower(**factors: float) -> Run:
+    return factories.make_results(factories.make_run(), slower=factors)
+
+
+def test_a_bar_for_each_run_is_split_by_what_each_layer_adds() -> None:
+    runs = [slower(), slower(django_orm=1.2), slower()]
+    found = compare_several(runs)
+    assert [title for title, _chart in found.stacks] == ["socket", "tcp", "pgbouncer"]
+    _title, chart = found.stacks[0]
+    first, second, third = runs
+    assert chart["rows"] == [[f"#{first.pk} (baseline)"], [f"#{second.pk}"], [f"#{third.pk}"]]
+    by_layer = {series["name"]: series["values"] for series in chart["series"]}
+    assert by_layer["Django ORM"] == pytest.approx([125.3, 168.24, 125.3])
+    assert sum(values[0] for values in by_layer.values()) == pytest.approx(214.7)
+
+
+def test_each_run_has_the_change_of_each_step() -> None:
+    runs = [slower(), slower(django_orm=1.2), slower()]
+    table = compare_several(runs).step_effects
+    assert table
+    head, *cells = next(row for row in texts(table) if row[0] == "Django ORM · socket")
+    assert (head, cells[0], cells[1]) == ("Django ORM · socket", "Django cursor", "125")
+    assert cells[2].startswith("+42.9 (")
+    assert cells[3].startswith("0.00 (")
+    assert cells[3].endswith(", equivalent")
+    assert table.caption.endswith(f"how many µs more than #{runs[0].pk} (baseline)")
+
+
+def test_the_scatter_of_steps_is_shown_beside_that_of_times() -> None:
+    runs = [slower(), slower(django_orm=1.2), slower()]
+    _times, steps = compare_several(runs).scatter
+    row = next(row for row in texts(steps) if row[0] == "Django ORM · socket")
+    assert row == ["Django ORM · socket", "Django cursor", "125", "168", "24.8"]
+    assert compare_several(runs[:2]).scatter == []
+
+
+def test_the_steps_are_in_markdown_but_not_where_only_ratios_are_asked_for() -> None:
+    found = compare_several([slower(), slower(django_orm=1.2)])
+    assert "| +42.9 (" in markdown(found)
+    assert "adds" not in markdown(found.relative())
+    assert found.relative().stacks == []
+
+
+def test_two_runs_of_one_workload_each_share_bars_whatever_its_name() -> None:
+    runs = [slower(), slower()]
+    for ladder in runs[1].summary["ladders"]:
+        ladder["workload"] = "another-name"
+    assert [len(chart["rows"]) for _title, chart in compare_several(runs).stacks] == [2, 2, 2]
+
+
+def test_a_layer_on_another_ground_is_not_compared() -> None:
+    whole = slower()
+    without = factories.make_results(factories.make_run(), layers=("libpq", "psycopg", "django_orm"))
+    told = compare_several([whole, without]).one_sided
+    assert (
+        f"What Django ORM · tcp adds is not compared: it stands on Django cursor in #{whole.pk} (baseline) and"
+        f" on psycopg 3 in #{without.pk}."
+    ) in told

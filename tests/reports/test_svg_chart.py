@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pgperf.reports.chart import Chart
 from pgperf.reports.svg_chart import legend, scale, svg
+from pgperf.reports.svg_chart.rows import KINDS
 from pgperf.reports.svg_chart.text_width import fitted, lines, width
 
 VALUE = st.floats(min_value=1e-3, max_value=1e7)
@@ -207,6 +208,14 @@ def test_a_rung_that_saves_time_is_hollow_and_takes_off_the_end_of_those_below()
 def test_a_whisker_beyond_the_chart_ends_in_an_arrow() -> None:
     chart = BARS | {"kind": "forest", "values": [1.1, 0.9], "line": 1, "whiskers": [[0.8, 9.0], None]}
     assert [tag for tag, _found in Shapes(svg(chart, "")).found].count("polyline") == 1
+
+
+@pytest.mark.parametrize(("line", "values", "low"), [(1, [4.0, 1.0], 0.0), (0, [3.0, -1.0], -3.3)])
+def test_only_a_difference_has_negative_values_on_its_axis(
+    line: int, values: list[float], low: float
+) -> None:
+    chart = BARS | {"kind": "forest", "values": values, "line": line, "whiskers": [None, None]}
+    assert KINDS["forest"].bounds(chart) == pytest.approx((low, line + 3.3))
 
 
 def test_an_area_has_a_gap_at_an_unknown_moment() -> None:

@@ -25,6 +25,7 @@ from pgperf.cli.result import report
 from pgperf.models import VariantResult
 from pgperf.reports import verdicts
 from pgperf.reports.csv_results import variants_csv
+from pgperf.reports.labels import measured, variant_title
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from tests import factories
@@ -104,11 +105,47 @@ def test_a_check_that_was_not_made_has_not_failed(variants: list[VariantResult])
     assert verdicts.failed_checks(variants) == []
 
 
-def test_a_withheld_capacity_is_shown(variants: list[VariantResult]) -> None:
-    variants[0].verdict = Verdict("client_cpu", capacity=Capacity(True, "host", 0.93)).to_json()
-    assert list(map(str, verdicts.verdicts(variants)[0].notes)) == [
-        "This run does not show how much the server could do: the load host's CPUs were 93 % busy"
-    ]
+def withhold(variants: list[VariantResult], **shares: float) -> None:
+    """The clients' CPUs were used up in some variants, by their layers."""
+    for row in variants:
+        capacity = Capacity(row.layer in shares, "clients", shares.get(row.layer, 0.5))
+        row.verdict = Verdict("client_cpu", capacity=capacity).to_json()
+
+
+WITHHELD = "This run does not show how much the server could do: the clients' CPUs were 93 % busy"
+
+
+def test_a_withheld_capacity_is_said_once_for_all_variants(variants: list[VariantResult]) -> None:
+    withhold(variants, **dict.fromkeys((row.layer for row in variants), 0.93))
+    assert verdicts.withheld(variants) == WITHHELD
+    assert [each.notes for each in verdicts.verdicts(variants)] == [()] * len(measured(variants))
+
+
+def test_a_withheld_capacity_names_its_variants(variants: list[VariantResult]) -> None:
+    withhold(variants, django_orm=0.93)
+    first, second, third, *others = (
+        variant_title(row) for row in measured(variants) if row.layer == "django_orm"
+    )
+    assert (
+        verdicts.withheld(variants)
+        == f"{WITHHELD} ({first}, {second}, {third} and {len(others)} more variants)"
+    )
+    withhold(variants)
+    assert verdicts.withheld(variants) == ""
+
+
+def test_the_most_that_was_used_up_is_told_for_all(variants: list[VariantResult]) -> None:
+    withhold(variants, django_orm=0.93, libpq=0.91)
+    assert verdicts.withheld(variants) == f"{WITHHELD} at most"
+
+
+def test_what_limits_the_load_is_named_for_each_cause(variants: list[VariantResult]) -> None:
+    withhold(variants)
+    for row, busy in zip(variants, ("clients", "network"), strict=False):
+        row.verdict = Verdict("client_cpu", capacity=Capacity(True, busy, 0.93, "far")).to_json()
+    first, second, *_others = map(variant_title, variants)
+    told = f"{WITHHELD} ({first}); the network of load host far was 93 % busy ({second})"
+    assert verdicts.withheld(variants) == told
 
 
 def test_a_word_of_another_version_is_its_own_title() -> None:

@@ -2,7 +2,6 @@
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis import verdict_kinds
 from pgperf.analysis.verdict import WITHDRAWN, Basis, Verdict
 from pgperf.models import VariantResult
 from pgperf.reports import verdicts
@@ -15,7 +14,7 @@ def plain(row: VariantResult) -> str:
         return no_verdict()
     claim = _claim(verdict)
     if verdict.certainty == WITHDRAWN:
-        return _("A test has withdrawn the verdict %s.") % " or ".join(map(_, verdict_kinds.titles(verdict)))
+        return _("A test has withdrawn the verdict %s.") % verdicts.either(verdict)
     certainty = verdicts.certainty_title(verdict.certainty) if verdict.certainty else ""
     return f"{claim} ({certainty})." if certainty else f"{claim}."
 
@@ -27,8 +26,8 @@ def no_verdict() -> str:
 def _claim(verdict: Verdict) -> str:
     """Without its full stop."""
     if verdict.lead and verdict.lead.is_open:
-        return _("The longest part of the time is %s, and the run does not tell which") % _(" or ").join(
-            _(each) for each in verdict_kinds.titles(verdict)
+        return _("The longest part of the time is %s, and the run does not tell which") % verdicts.either(
+            verdict
         )
     if verdict.finding.basis == Basis.NO_FREE_CONNECTION:
         return _("All server connections of the pool are in use, and clients wait for one")

@@ -1,5 +1,6 @@
 """Each database with the verdict of its newest run."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from pgperf.models import Database
 from pgperf.reports import number_format
 from pgperf.reports.dashboard.headlines import Headline
 from pgperf.reports.dashboard.time_bar import Part, described, time_bar
-from pgperf.reports.verdicts import ShownVerdict
+from pgperf.reports.verdicts import ShownVerdict, Words
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,14 @@ class DatabaseCard:
 
     @property
     def words(self) -> dict[str, int]:
-        """The bottlenecks of a suite with the number of their workloads, the most frequent first."""
-        counts: dict[str, int] = {}
+        """The bottlenecks of a suite with the number of their workloads, the most frequent first;
+        “A or B” is “B or A”.
+        """
+        counts = Counter(verdict.named for verdict in self.verdicts)
+        titles: dict[Words, str] = {}
         for verdict in self.verdicts:
-            counts[verdict.word] = counts.get(verdict.word, 0) + 1
-        return dict(sorted(counts.items(), key=lambda each: -each[1]))
+            titles.setdefault(verdict.named, verdict.word)
+        return {titles[named]: count for named, count in counts.most_common()}
 
 
 def cards(

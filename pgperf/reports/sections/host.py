@@ -1,6 +1,6 @@
 """The CPUs of the host over the run, and its processes."""
 
-from pgperf.reports import host
+from pgperf.reports import host, stolen_time
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 
@@ -14,6 +14,7 @@ def part(rows: RunRows) -> Part:
     return {
         "timeline": chart,
         "timeline_table": host.timeline_table(line) if line else None,
+        "stolen_time": stolen_time.note(rows.run.environment),
         "tops": [host.host_table(rows.variants), host.role_table(rows.variants)] if topped else [],
         "processes": host.process_tables(rows.variants),
     }

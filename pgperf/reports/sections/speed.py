@@ -1,6 +1,6 @@
 """Throughput and CPU time of each variant."""
 
-from pgperf.reports import cpu_accounting, load_hosts, throughput
+from pgperf.reports import cpu_accounting, load_hosts, stolen_time, throughput
 from pgperf.reports.labels import layer_notes
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
@@ -17,6 +17,7 @@ def part(rows: RunRows) -> Part:
         "note": throughput.throughput_note(),
         "layer_notes": layer_notes(rows.variants),
         "cpu_account": [table for table in _account_tables(rows) if table.rows],
+        "stolen_time": stolen_time.note(rows.run.environment),
         "has_load_hosts": any(row.hosts for row in rows.variants),
     }
 

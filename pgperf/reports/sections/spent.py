@@ -1,6 +1,6 @@
 """The time breakdown of one operation."""
 
-from pgperf.reports import cpu_accounting
+from pgperf.reports import cpu_accounting, stolen_time
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 
@@ -10,4 +10,5 @@ def part(rows: RunRows) -> Part:
     if not charts:
         return {}
     table = cpu_accounting.spent_table(rows.variants)
-    return {"charts": charts, "table": table, "notes": cpu_accounting.unknown_servers(rows.variants)}
+    notes = [*cpu_accounting.unknown_servers(rows.variants), stolen_time.note(rows.run.environment)]
+    return {"charts": charts, "table": table, "notes": [note for note in notes if note]}

@@ -387,7 +387,7 @@ def _forest_bounds(chart: Chart) -> Bounds:
     ends = [each for whisker in chart["whiskers"] if whisker for each in whisker]
     reach, far = (max([0.02, *(abs(each - centre) for each in some)]) for some in ([*values, *ends], values))
     shown = 1.1 * min(reach, 2 * far)
-    return max(0.0, centre - shown), centre + shown
+    return max(0.0 if centre else -shown, centre - shown), centre + shown  # a ratio is never negative
 
 
 def _value_top(chart: Chart, row: int) -> float:

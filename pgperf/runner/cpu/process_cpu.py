@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from pgperf.runner.cpu import schedstat
+from pgperf.runner.cpu import schedstat, top
 from pgperf.runner.cpu.host import Host, HostCounters
 from pgperf.runner.cpu.schedstat import ProcessStat
 
@@ -31,7 +31,8 @@ class ProcessCpu:
         self._first = self._sample()
 
     def close(self, ours: Iterable[int] = ()) -> dict[str, Any]:
-        """`cpus`, `source`, and in ns `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`.
+        """`cpus`, `source`, in ns `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`, and the busiest
+        other `programs`, as `top` shows them.
 
         None is unknown. `ours`: pids that the run has found since.
         """
@@ -39,10 +40,13 @@ class ProcessCpu:
         before, after = self._first, self._sample()
         intervals = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
         others = after.stats.keys() - self._ours
+        elapsed_ns = max(1, _mean(interval.elapsed_ns for interval in intervals) or 0)
+        used = {pid: _with_children(pid, before.stats, after.stats) for pid in others}
         return {
             "cpus": self._machine.cpus,
             "source": self._machine.source,
-            "elapsed_ns": _mean(interval.elapsed_ns for interval in intervals),
+            "programs": top.busiest_others({pid: 100 * ns / elapsed_ns for pid, ns in used.items()}),
+            "elapsed_ns": elapsed_ns,
             "host_ns": _mean(interval.busy_ns for interval in intervals),
             "ours_ns": _run_ns(before.stats, after.stats, self._ours),
             "others_ns": _run_ns(before.stats, after.stats, others)
@@ -74,6 +78,19 @@ def _mean(values: Iterable[int | None]) -> int | None:
 def _run_ns(before: ProcessStats, after: ProcessStats, pids: Iterable[int]) -> int:
     """The CPU time of these processes in between; one that started in between counts from zero."""
     return sum(_since(before.get(pid), after[pid], "run_ns") for pid in pids if pid in after)
+
+
+def _with_children(pid: int, before: ProcessStats, after: ProcessStats) -> int:
+    """The CPU time of a process in between, and of children that it reaped: a compiler lives shorter
+    than a block, and what starts it goes on.
+    """
+    reaped = _since(before.get(pid), after[pid], "reaped_ns")
+    earlier = sum(
+        child.run_ns + child.reaped_ns
+        for number, child in before.items()
+        if child.parent == pid and not _same(child, after.get(number))
+    )
+    return _run_ns(before, after, [pid]) + max(0, reaped - earlier)
 
 
 def _ended(before: ProcessStats, after: ProcessStats, ours: set[int]) -> int:

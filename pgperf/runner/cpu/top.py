@@ -87,6 +87,23 @@ def between(before: TopSnapshot, after: TopSnapshot, proc: Path = _PROC) -> dict
     }
 
 
+def busiest_others(cpu_percent: Mapping[int, float], proc: Path = _PROC) -> list[dict[str, Any]]:
+    """The busiest of other processes, by their percentages of one CPU: rows as in `between` without
+    memory and CPU time. A process that has ended has none.
+    """
+    busy = [pid for pid, percent in cpu_percent.items() if percent >= _OTHERS_LEAST_PERCENT]
+    busiest = sorted(busy, key=lambda pid: -cpu_percent[pid])[:_OTHERS_SHOWN]
+    known = [process for pid in busiest if (process := _process(pid, OTHER, proc))]
+    rows = [
+        {
+            "role": OTHER, "pid": each.pid, "name": each.name, "user": _user(each.uid),
+            "cpu_percent": cpu_percent[each.pid],
+        }
+        for each in known
+    ]  # fmt: skip
+    return _named(rows, proc)
+
+
 def taken_cpus(shown: Mapping[str, Any], ours: Collection[int], cpus: int) -> float:
     """How many CPUs the other processes that are shown and the hypervisor took, of so many. `ours`:
     pids of processes that count as none of them.

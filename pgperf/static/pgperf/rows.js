@@ -172,7 +172,7 @@
         };
     }
 
-    /* A dot on its interval for each row, and a line at the value that means "no change". */
+    /* A dot on its interval for each row, and a line at the value that means "no change": 1 of ratios, 0 of differences. */
     function forest(chart, theme) {
         const ends = chart.values.map((value, row) => chart.whiskers[row] || [value, value]);
         const reach = Math.max(0.02, ...ends.flat().map((value) => Math.abs(value - chart.line)));
@@ -189,7 +189,7 @@
                 borderColor: theme.background,
                 borderWidth: 1,
             }],
-            min: Math.max(0, chart.line - 1.1 * shown), // a ratio is never negative
+            min: Math.max(chart.line ? 0 : -Infinity, chart.line - 1.1 * shown), // a ratio is never negative
             max: chart.line + 1.1 * shown,
             tops: chart.values.map((value, row) => Math.max(value, ends[row][1])),
             tooltip: (item) => " " + format(item.raw) + "  [" + ends[item.dataIndex].map((end) => format(end)).join(", ") + "]",

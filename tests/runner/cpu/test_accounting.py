@@ -174,6 +174,7 @@ def test_a_run_accounts_for_every_slice(monkeypatch: pytest.MonkeyPatch) -> None
         assert {
             "cpus",
             "source",
+            "programs",
             "host_ns",
             "ours_ns",
             "others_ns",

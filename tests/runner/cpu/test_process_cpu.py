@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.cpu.host import Host
-from pgperf.runner.cpu.process_cpu import ProcessCpu, _ended, _run_ns
+from pgperf.runner.cpu.process_cpu import ProcessCpu, _ended, _run_ns, _with_children
 from pgperf.runner.cpu.schedstat import ProcessStat
 
 WORK = "[sum(range(200_000)) for _ in range(20)]"
@@ -57,6 +59,30 @@ def test_processes_that_are_found_within_the_block_are_own_ones() -> None:
     assert used
     assert found["ours_ns"] >= used.run_ns > 10_000_000
     assert found["others_ns"] == 0
+
+
+def test_the_busiest_other_programs_are_named() -> None:
+    """Also one that ran for a part of the block, with its ended children."""
+    listed: list[int] = []
+    process_cpu = ProcessCpu(Host.here(), [], lambda: listed)
+    compile_ = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {WORK!r}]); {WAIT}"
+    with python(compile_) as other, python(f"{WORK}; {WAIT}") as ours:
+        listed += [other.pid, ours.pid]
+        found = process_cpu.close([ours.pid])
+    (program,) = found["programs"]
+    assert (program["role"], program["pid"]) == ("other", other.pid)
+    assert program["name"].startswith("python")
+    assert program["user"]
+    assert program["cpu_percent"] == pytest.approx(100 * found["others_ns"] / found["elapsed_ns"], rel=0.2)
+
+
+def test_a_parent_has_the_time_of_children_without_that_from_before_the_block() -> None:
+    before = {
+        10: ProcessStat(start_ticks=1, parent=0, run_ns=10, reaped_ns=500),
+        20: ProcessStat(start_ticks=2, parent=10, run_ns=70, reaped_ns=30),
+    }
+    after = {10: ProcessStat(start_ticks=1, parent=0, run_ns=14, reaped_ns=500 + 100 + 25)}
+    assert _with_children(10, before, after) == 4 + 25
 
 
 def test_the_time_of_an_ended_process_is_its_parents() -> None:

@@ -146,6 +146,21 @@ def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> 
     assert (headlines.count(said), text.count("This run does not show")) == (1, 1)
 
 
+def test_what_the_run_of_a_suite_does_not_show_stands_with_the_verdicts(
+    admin_page: Client, told: Run
+) -> None:
+    """Its answer has the sentences of several workloads, and no room."""
+    run = make_catalog_run("driver-suite-published")
+    factories.make_results(run)
+    for row in run.variants.all():
+        row.verdict = factories.stored_verdict()
+        row.verdict["capacity"] = {"withheld": True, "busy": "clients", "share": 0.97}
+        row.save()
+    text = admin_page.get(page(run)).content.decode()
+    answer, _heading, rest = text.partition('id="run-verdicts"')
+    assert (answer.count("This run does not show"), rest.count("This run does not show")) == (0, 1)
+
+
 def test_the_outcome_of_a_test_is_shown_beside_the_verdict(admin_page: Client, told: Run) -> None:
     row = told.variants.get(label="django_orm · tcp")
     other = factories.make_run()

@@ -16,16 +16,15 @@ from pgperf.reports.table import CAUTION, Note
 
 
 def points(rows: RunRows) -> Iterator[Point]:
-    question, limited = _("What bounds it"), tuple(_withheld(rows))
+    question = _("What bounds it")
     if rows.is_suite:
         sentences = tuple(verdicts.suite_headlines(rows.variants))
-        anchor = "verdicts" if sentences else ""
-        yield Point(question, sentences or (no_verdict(),), limited, anchor=anchor)
+        yield Point(question, sentences or (no_verdict(),), anchor="verdicts" if sentences else "")
         return
     shown = judged(rows)
     groups = _of_one_claim(shown)
     sentences = tuple(of_routes(plain(own[0]), own, shown, load_of(own, rows)) for own in groups)
-    lines = (*_evidence(rows, [own[0].label for own in groups]), *limited)
+    lines = (*_evidence(rows, [own[0].label for own in groups]), *_withheld(rows))
     yield Point(question, sentences or (no_verdict(),), lines, anchor="verdicts" if shown else "")
 
 

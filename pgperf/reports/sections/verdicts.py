@@ -7,4 +7,8 @@ from pgperf.reports.sections import Part
 
 def part(rows: RunRows) -> Part:
     table = verdicts.verdict_table(rows.variants)
-    return {"table": table, "failed": verdicts.failed_checks(rows.variants)} if table.rows else {}
+    if not table.rows:
+        return {}
+    # The answer of any other run says it.
+    withheld = verdicts.withheld(rows.variants) if rows.is_suite else ""
+    return {"table": table, "failed": verdicts.failed_checks(rows.variants), "withheld": withheld}

@@ -45,7 +45,6 @@ def filled() -> Run:
     factories.make_run(Run.Status.QUEUED, database=live, message=f"Waits for run {running.pk}.")
     past = timezone.now() - timedelta(hours=7)
     Run.objects.filter(status=Run.Status.DONE).update(finished_at=past)
-    make_slower(benchmark=factories.make_benchmark("nightly"))
     return running
 
 

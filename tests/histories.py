@@ -55,19 +55,21 @@ def _run(
     run = factories.make_run(environment=environment, **fields)
     run.finished_at = (run.finished_at or run.requested_at) + timedelta(days=at)
     run.save()
-    lower, *uppers = [_row(run, place, layer, place * step_us) for place, layer in enumerate(layers)]
+    base_us = LIBPQ_US + WAVE[(at + 4) % len(WAVE)]
+    lower, *uppers = [
+        _row(run, place, layer, base_us + place * step_us) for place, layer in enumerate(layers)
+    ]
     for place, upper in enumerate(uppers):
         _comparison(run, place, upper, lower)
         lower = upper
     return run
 
 
-def _row(run: Run, position: int, layer: str, more_us: float) -> VariantResult:
+def _row(run: Run, position: int, layer: str, us: float) -> VariantResult:
     variant = Variant(
         workload="site-by-domain", layer=layer, mode="simple", route="socket", clients=1, connect="persistent",
         placement="apart",
     )  # fmt: skip
-    us = LIBPQ_US + WAVE[(run.pk + 3) % len(WAVE)] + more_us
     return VariantResult.objects.create(
         run=run, position=position, label=variant.label, workload=variant.workload, layer=layer, mode="simple",
         route="socket", clients=1, placement="apart", connect="persistent", us_per_op=us, us_per_op_low=us - 0.2,

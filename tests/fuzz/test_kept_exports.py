@@ -66,6 +66,7 @@ def places(container: Any) -> Iterator[tuple[Any, Any]]:
 def change(data: dict[str, Any], part: str, place: int, how: str, value: Any) -> None:
     if part not in data:
         return
+    value = copy.deepcopy(value)  # which later changes may alter, or put into itself
     holder, key = pick(place, [(data, part), *places({part: data[part]})][:20_000])
     if how == "delete":
         del holder[key]

@@ -7,12 +7,13 @@ import psycopg
 import pytest
 
 from pgperf.core.exceptions import PreflightRefused
-from pgperf.core.records import Route, VariantBlock, WorkloadDefinition
+from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server import version
 from tests import older_server
 from tests.runner.builders import definition
+from tests.runner.cpu.test_accounting import Keeper
 
 ROLE = "pgperf_of_an_older_server"
 
@@ -34,21 +35,6 @@ def test_a_server_from_the_least_version_on_is_measured(number: int) -> None:
     version.check(number)
 
 
-class Watcher:
-    """An observer that counts blocks."""
-
-    def __init__(self) -> None:
-        self.blocks: list[VariantBlock] = []
-
-    def block_done(self, blocks: list[VariantBlock]) -> None:
-        self.blocks += blocks
-
-    def progress(self, share: float, message: str) -> None: ...
-
-    def cancelled(self) -> bool:
-        return False
-
-
 def test_a_run_on_an_older_server_ends_before_its_first_block(
     routes: dict[str, Route], superuser_login: dict[str, Any]
 ) -> None:
@@ -59,7 +45,7 @@ def test_a_run_on_an_older_server_ends_before_its_first_block(
             modes=("simple",),
         )
     )  # fmt: skip
-    observer = Watcher()
+    observer = Keeper()
     with psycopg.connect(**superuser_login, dbname=routes["tcp"].dbname) as superuser:
         superuser.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD 'older'")
         route = replace(routes["tcp"], user=ROLE, password="older")

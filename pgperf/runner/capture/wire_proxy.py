@@ -30,6 +30,9 @@ from pgperf.runner.capture.pg_messages import (
     PgMessage,
     without_channel_binding,
 )
+from pgperf.runner.capture.tls_connection import TlsConnection
+
+Connection = socket.socket | TlsConnection
 
 _PORT = 5432  # only a part of the socket's name
 _CONNECT_S = 10.0
@@ -71,7 +74,7 @@ class WireProxy:
         self._upstream = route
         self._directory = tempfile.TemporaryDirectory(prefix="pgperf-proxy-")
         self._listener = socket.socket(socket.AF_UNIX)
-        self._sockets: list[socket.socket] = []
+        self._sockets: list[Connection] = []
         self._connections: list[_Parsers] = []  # oldest first
         self._error = ""
         #: Since `reset`, in order.
@@ -144,7 +147,7 @@ class WireProxy:
         back.start()
         self._relay_requests(client, server, parsers.frontend)
 
-    def _relay_requests(self, client: socket.socket, server: socket.socket, parser: FrontendParser) -> None:
+    def _relay_requests(self, client: socket.socket, server: Connection, parser: FrontendParser) -> None:
         """Client to server.
 
         Each message is recorded before it is passed on, so the record precedes the answer.
@@ -160,7 +163,7 @@ class WireProxy:
                     server.sendall(message.raw)
         _end(server)
 
-    def _relay_answers(self, server: socket.socket, client: socket.socket, parsers: _Parsers) -> None:
+    def _relay_answers(self, server: Connection, client: socket.socket, parsers: _Parsers) -> None:
         splitter = MessageSplitter(starting=False)
         with suppress(OSError):
             while data := server.recv(1 << 16):
@@ -199,7 +202,7 @@ class WireProxy:
             self._error = str(error)
 
 
-def connect(route: Route) -> socket.socket:
+def connect(route: Route) -> Connection:
     """A connection to the route's server, with TLS where its sslmode asks for it, ready for the
     startup message.
 
@@ -232,24 +235,24 @@ def _plain(route: Route) -> socket.socket:
     return plain
 
 
-def _ready(connection: socket.socket) -> socket.socket:
+def _ready(connection: Connection) -> Connection:
     connection.settimeout(None)
     return connection
 
 
-def _encrypted(plain: socket.socket, route: Route) -> socket.socket:
+def _encrypted(plain: socket.socket, route: Route) -> TlsConnection:
     with ExitStack() as unless_encrypted:
         unless_encrypted.enter_context(plain)
         plain.sendall(_SSL_REQUEST)
         if plain.recv(1) != b"S":
             raise ClientFailed(f"sslmode: the server over {route.name} does not offer TLS")
         context = server_certificate.context(route.sslmode, route.sslrootcert)
-        encrypted = unless_encrypted.enter_context(context.wrap_socket(plain, server_hostname=route.tls_name))
-        server_certificate.check_name(route.sslmode, route.tls_name, encrypted.getpeercert() or {})
+        encrypted = TlsConnection(plain, context, route.tls_name)
+        server_certificate.check_name(route.sslmode, route.tls_name, encrypted.getpeercert())
         unless_encrypted.pop_all()
     return encrypted
 
 
-def _end(each: socket.socket) -> None:
+def _end(each: Connection) -> None:
     with suppress(OSError):
         each.shutdown(socket.SHUT_RDWR)

@@ -47,11 +47,11 @@ def account(**ticks_and_switches: TicksAndSwitches | None) -> SliceAccount:
 
 
 def test_a_slice_account_has_the_cpu_time_of_each_role() -> None:
-    accounting = SliceAccounting(
-        Host.here(), VariantProcesses(client=[os.getpid()], server=None, pooler=(), auxiliary=None)
-    )
-    sum(range(3_000_000))
-    found = accounting.close().fields()
+    with worker() as client:
+        processes = VariantProcesses(client=[client.pid], server=None, pooler=(), auxiliary=None)
+        accounting = SliceAccounting(Host.here(), processes)
+        sum(range(3_000_000))
+        found = accounting.close().fields()
     names = {name for name in SliceRecord.__dataclass_fields__ if name.endswith("_ns")}
     phases = {"connect_ns", "operate_ns", "close_ns", "first_byte_ns", "receive_ns", "lag_ns", "service_ns"}
     percentiles = {"p50_ns", "p90_ns", "p99_ns"}

@@ -27,6 +27,7 @@ _SERVER = """
 import os, socket, sys, time
 listener = socket.create_server(("127.0.0.1", 0))
 upstream = socket.create_connection(("127.0.0.1", int(sys.argv[1]))) if sys.argv[1] else None
+set_up, says_so = os.pipe()
 pids = []
 for kind in ("worker", "worker", "daemon"):
     pid = os.fork()
@@ -35,10 +36,12 @@ for kind in ("worker", "worker", "daemon"):
         os.close(1)
         if kind == "daemon":
             listener.close()
-        else:
+        os.write(says_so, b".")
+        if kind != "daemon":
             kept = listener.accept()
         time.sleep(3600)
     pids.append(pid)
+    os.read(set_up, 1)
 print(listener.getsockname()[1], *pids, flush=True)
 sys.stdin.read()
 for pid in pids:

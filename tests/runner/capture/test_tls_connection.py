@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -86,6 +87,28 @@ def test_an_end_wakes_the_reader(context: ssl.SSLContext) -> None:
         answer = pool.submit(client.recv, 10)
         client.shutdown(socket.SHUT_RDWR)
         assert answer.result(TIMEOUT_S) == b""
+
+
+class HalfATicket:
+    """OpenSSL where the rest of a ticket has to come before data can be written."""
+
+    def __init__(self, incoming: ssl.MemoryBIO) -> None:
+        self.asked, self._incoming = threading.Event(), incoming
+
+    def write(self, data: bytes) -> int:
+        self.asked.set()
+        raise ssl.SSLEOFError if self._incoming.eof else ssl.SSLWantReadError
+
+
+def test_a_failure_of_the_reader_ends_a_write_that_waits_for_it(context: ssl.SSLContext) -> None:
+    with connected(context) as (client, _), ThreadPoolExecutor() as pool:
+        client._tls = half = HalfATicket(client._incoming)  # type: ignore[assignment]
+        sending = pool.submit(client.sendall, b"question")
+        assert half.asked.wait(TIMEOUT_S)
+        client.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            client._receive()
+        assert isinstance(sending.exception(TIMEOUT_S), ssl.SSLEOFError)
 
 
 def test_the_server_is_told_why_its_certificate_is_refused(context: ssl.SSLContext) -> None:

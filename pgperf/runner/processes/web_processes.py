@@ -68,7 +68,8 @@ def find(port: int, working: Callable[[], AbstractContextManager[object]] = null
         return WebProcesses(proxy=[], web=listening, workers=_workers(listening, sockets, held))
     with working():
         ports = connections(listening).peer_ports
-        by_socket = _by_unix_socket(listening)
+        unix = _unix_servers(listening)
+    by_socket = _server(_holders(unix, held), unix, held)
     found = [*(pid for port in sorted(ports) for pid in _listening(port, sockets, held)), *by_socket]
     behind = [pid for pid in dict.fromkeys(found) if pid not in listening]
     return WebProcesses(proxy=listening, web=behind or None, workers=_workers(behind, sockets, held))
@@ -135,16 +136,15 @@ def _listening(port: int, sockets: Sequence[TcpSocket], held: Sockets) -> list[i
     return _server(_holders(inodes, held), inodes, held)
 
 
-def _by_unix_socket(proxy: Sequence[int]) -> list[int]:
-    """The servers that are connected to the proxy by a Unix socket, perhaps for one request only."""
-    found: dict[int, None] = {}
+def _unix_servers(proxy: Sequence[int]) -> set[int]:
+    """The listening Unix sockets that the proxy connects to, perhaps for each request anew. Its output
+    and errors may go to a log, which serves no request.
+    """
+    found: set[int] = set()
     for _ in range(_LOOKS):
-        own = {inode for pid in proxy for inode in unix_sockets.held(pid)}
-        peers = {peer for inode, peer in unix_sockets.unix_peers() if inode in own} - own
-        held = _held() if peers else {}
-        for pid in _holders(peers, held):
-            found |= dict.fromkeys(_server([pid], held[pid], held))
-    return list(found)
+        own = {inode for pid in proxy for inode in unix_sockets.held(pid, streams=False)}
+        found |= unix_sockets.servers_of(own)
+    return found
 
 
 def _holders(inodes: set[int], held: Sockets) -> list[int]:

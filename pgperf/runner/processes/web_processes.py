@@ -2,9 +2,11 @@
 
 They are found by their listening socket. gunicorn, Apache and nginx open it in one process, and the
 others inherit it. mod_wsgi's daemons listen on nothing: they are children of the process that opened
-the socket, as all other processes of a server are.
+the socket, as all other processes of a server are. Another program may keep the socket for a server,
+as systemd does, and is none of its processes.
 """
 
+import os
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,6 +26,8 @@ _WITH_DAEMONS = ("apache2", "httpd")
 _LISTEN, _ESTABLISHED = _SHOWN = "0A", "01"
 #: How often the connections of processes are read.
 _LOOKS = 30
+#: The first process of a machine or a container, from which all others descend.
+_INIT = 1
 #: Which sockets a process holds, by pid.
 Sockets = Mapping[int, set[int]]
 
@@ -152,16 +156,38 @@ def _holders(inodes: set[int], held: Sockets) -> list[int]:
 
 
 def _server(pids: Iterable[int], inodes: set[int], held: Sockets) -> list[int]:
-    """The first of the processes that share these sockets, and all its descendants."""
-    roots = dict.fromkeys(_first(pid, inodes, held) for pid in pids)
+    """The first of the processes that share these sockets, and all its descendants; without those that
+    only keep the sockets for it.
+    """
+    serving = [pid for pid in pids if not _keeps(pid, inodes, held)]
+    roots = dict.fromkeys(_first(pid, inodes, held) for pid in serving)
     return list(dict.fromkeys(pid for root in roots for pid in _tree(root)))
 
 
+def _keeps(pid: int, inodes: set[int], held: Sockets) -> bool:
+    """Does a process that holds sockets keep them for another program? Its children that hold them run
+    that one. The children of the first process may be all others.
+    """
+    children = schedstat.children(pid)
+    heirs = [child for child in children if not inodes.isdisjoint(held.get(child, ()))]
+    return bool(children) if pid == _INIT else bool(heirs) and all(_differ(pid, heir) for heir in heirs)
+
+
 def _first(pid: int, inodes: set[int], held: Sockets) -> int:
-    """The process that opened the sockets: its parent does not hold them."""
+    """The first process of the server: its parent does not hold the sockets, or keeps them for it."""
     while (parent := schedstat.parent(pid)) and not inodes.isdisjoint(held.get(parent, ())):
+        if parent == _INIT or _differ(pid, parent):
+            break
         pid = parent
     return pid
+
+
+def _differ(pid: int, other: int) -> bool:
+    """Do the two run different programs, as far as these are visible?"""
+    try:
+        return os.readlink(f"/proc/{pid}/exe") != os.readlink(f"/proc/{other}/exe")
+    except OSError:
+        return False
 
 
 def _tree(pid: int) -> list[int]:

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from pgperf.core.records import Page, Route, WorkloadDefinition
+from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import web_processes
 from tests.example.web_programs import HAS_NGINX
 from tests.runner.builders import definition
@@ -54,6 +55,8 @@ sys.stdin.read()
 for pid in pids[1:]:
     os.kill(pid, 9)
 """
+#: Starts a program, and holds the sockets that it has given to it.
+_KEEPER = ("sh", "-c", '"$@"; :', "sh")
 
 Start = Callable[..., tuple[int, list[int]]]
 
@@ -139,6 +142,33 @@ def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> No
     port, _pids = start()
     assert web_processes.find(1).web is None
     assert web_processes.connections([os.getpid()]).peer_ports.isdisjoint({port})
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_who_keeps_the_socket_of_a_server_is_none_of_it(
+    kind: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As systemd keeps that of gunicorn.socket, and as many programs are its children."""
+    listener, upstream = listening(kind, tmp_path)
+    behind, servers = start(listener=listener, by=_KEEPER)
+    if kind == "tcp":
+        assert sorted(web_processes.find(behind).web or []) == sorted(servers)
+    port, proxies = start(upstream)
+    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    found = web_processes.find(port)
+    assert sorted(found.proxy or []) == sorted(proxies)
+    assert sorted(found.web or []) == sorted(servers)
+
+
+def test_the_first_process_of_all_is_no_server_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may run the same program as they do: an interpreter."""
+    parents = {7: 1, 8: 7, 9: 1}
+    monkeypatch.setattr(schedstat, "parent", parents.get)
+    monkeypatch.setattr(schedstat, "children", lambda pid: [each for each in parents if parents[each] == pid])
+    monkeypatch.setattr(web_processes, "_differ", lambda pid, other: False)
+    held = {1: {5}, 7: {5}, 8: {5}, 9: {6}}
+    assert web_processes._server([1, 7, 8], {5}, held) == [7, 8]
+    assert web_processes._server([1], {5}, {1: {5}}) == [], "it has not started the server yet"
 
 
 def test_a_server_behind_a_unix_socket_is_found_while_no_process_holds_the_connection(

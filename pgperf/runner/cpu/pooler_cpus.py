@@ -6,14 +6,15 @@ both reach has those of the server of clients, which are some of the web servers
 either kind runs there. Its backends are beside it.
 """
 
+from collections.abc import Iterable
+
 from pgperf.runner.cpu.placement import CpuPlacement
 
+_OF_CLIENTS, _OF_SERVER = "as the clients", "as the database server"
 _REASONS = {
-    (True, False): "those of the clients: only clients reach it",
-    (False, True): "those of the web servers: only web servers reach it",
-    (True, True): (
-        "those of the server: web servers reach it as well as clients, and it works for both where no client runs"
-    ),
+    (True, False): f"{_OF_CLIENTS}: only clients use this pooler",
+    (False, True): "as the web servers: only web servers use this pooler",
+    (True, True): f"{_OF_SERVER}: clients and web servers use this pooler, and no client runs there",
 }
 
 
@@ -58,5 +59,10 @@ class PoolerCpus:
         }
 
     def _reason(self, pid: int, placed: CpuPlacement) -> str:
-        cpus = ", ".join(map(str, sorted(self.of(pid, placed) or ())))
-        return f"{cpus}; {_REASONS[pid in self._by_clients, pid in self._by_web]}"
+        reason = _REASONS[pid in self._by_clients, pid in self._by_web]
+        return f"{_named(self.of(pid, placed))}, {reason}"
+
+
+def _named(cpus: Iterable[int] | None) -> str:
+    numbers = sorted(cpus or ())
+    return f"CPU{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"

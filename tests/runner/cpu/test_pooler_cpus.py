@@ -28,8 +28,8 @@ FOUR = CpuPlacement(
 @pytest.mark.parametrize(
     ("reached", "cpus", "reasons"),
     [
-        ({"pgbouncer": False}, {0}, {"pgbouncer": "0; those of the clients: only clients reach it"}),
-        ({"web": True}, {1, 2}, {"web": "1, 2; those of the web servers: only web servers reach it"}),
+        ({"pgbouncer": False}, {0}, {"pgbouncer": "CPU 0, as the clients: only clients use this pooler"}),
+        ({"web": True}, {1, 2}, {"web": "CPUs 1, 2, as the web servers: only web servers use this pooler"}),
     ],
 )
 def test_a_pooler_is_beside_those_that_reach_it(
@@ -52,8 +52,10 @@ def test_one_that_both_reach_has_one_place(order: tuple[bool, bool]) -> None:
     assert (poolers.is_beside_server(7), poolers.is_beside_server(8)) == (True, False)
     found = poolers.to_json(APART)
     assert found["pgbouncer"] == found["web"]
-    assert found["web"].startswith("1, 2; those of the server: web servers reach it as well as clients")
-    assert found["other"].startswith("0; ")
+    assert found["web"].startswith(
+        "CPUs 1, 2, as the database server: clients and web servers use this pooler"
+    )
+    assert found["other"].startswith("CPU 0, as the clients: ")
 
 
 def test_one_that_both_reach_runs_where_no_client_of_either_does() -> None:
@@ -106,6 +108,6 @@ def test_a_pooler_of_clients_and_web_servers_is_bound_once(routes: dict[str, Rou
     assert seen <= {frozenset(before), frozenset(placed["server"])}
     assert watcher.cpus[-1] == set(placed["server"])
     assert placed["poolers"]["pgbouncer"] == placed["poolers"]["web"]
-    assert "web servers reach it as well as clients" in placed["poolers"]["web"]
+    assert "clients and web servers use this pooler" in placed["poolers"]["web"]
     assert {block.cpu_account["role_cpus"]["pooler_beside_server"] for block in watcher.blocks} == {True}
     assert psutil.Process(pooler).cpu_affinity() == before

@@ -152,13 +152,24 @@ class ServerProbe:
         )
 
     def bind(self, plan: Plan, cpu_placement: placement.CpuPlacement) -> None:
-        """Pin the postmaster for the run, if variants of the plan reconnect: the processes that it
-        starts inherit its CPUs.
+        """Note who reaches poolers, by the plan. Pin the postmaster for the run, if variants of the
+        plan reconnect: the processes that it starts inherit its CPUs.
         """
+        self._expect_poolers(plan)
         passing = [variant for variant in plan.variants if variant.backends_pass]
         if self._postmaster and passing:
             cpus = cpu_placement.sides(all(layers.over_http(variant.layer) for variant in passing)).server
             self._pinning.pin(self._postmaster, cpus)
+
+    def _expect_poolers(self, plan: Plan) -> None:
+        """Cohorts run one after the other, and a pooler's place has to be that of all of them."""
+        for variant in plan.variants:
+            pooler = self._poolers.get(variant.route)
+            if pooler and layers.connects(variant.layer):
+                self._pooler_cpus.reached(pooler, variant.route, by_web_servers=False)
+        asked = {variant.route for variant in plan.variants if layers.over_http(variant.layer)}
+        web = {name: route for name, route in self._web_routes.items() if name in asked}
+        self._pooler_cpus.expect(name for name, route in web.items() if web_servers.is_here(route))
 
     def departed(self, group: ClientGroup) -> str:
         """Wait until the backends of a group have left, where they pass; why not, else "".
@@ -210,6 +221,7 @@ class ServerProbe:
         """Pin what serves the groups. `backends`: those that serve clients directly or by a pooler."""
         for group in groups:
             self._note_pooler(group)
+        self._pooler_cpus.place()
         for pid in backends:
             self._pinning.pin(pid, cpu_placement.server)
         for group in groups:
@@ -227,9 +239,11 @@ class ServerProbe:
             self._pinning.pin(pid, cpu_placement.sides(over_http=not shared).server)
 
     def _note_pooler(self, group: ClientGroup) -> None:
-        layer = group.variant.layer
+        layer, route = group.variant.layer, group.variant.route
         if group.pooler_pid and (layers.connects(layer) or layers.over_http(layer)):
-            self._pooler_cpus.reached(group.pooler_pid, group.variant.route, layers.over_http(layer))
+            self._pooler_cpus.reached(group.pooler_pid, route, layers.over_http(layer))
+        if group.web.web:
+            self._pooler_cpus.saw(route)
 
     def pooler_placement(self, cpu_placement: placement.CpuPlacement) -> dict[str, str]:
         """Route -> the CPUs of its pooler and why, as far as poolers were seen."""

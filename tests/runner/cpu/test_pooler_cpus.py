@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import psutil
 import pytest
 
-from pgperf.core.records import Page, Route, WorkloadDefinition
+from pgperf.core.records import Cohort, Definition, Page, Plan, Route, WorkloadDefinition
 from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.cpu.pooler_cpus import PoolerCpus
 from pgperf.runner.plan import make_plan
@@ -66,6 +67,33 @@ def test_one_that_both_reach_runs_where_no_client_of_either_does() -> None:
     assert (poolers.of(7, FOUR), poolers.is_shared(7)) == ({2, 3}, True)
 
 
+def test_one_that_web_servers_may_use_has_the_place_of_one_that_they_do() -> None:
+    poolers = PoolerCpus()
+    poolers.reached(7, "pgbouncer", False)
+    poolers.expect(["web"])
+    poolers.place()
+    assert (poolers.of(7, FOUR), poolers.is_shared(7)) == ({2, 3}, True)
+    assert poolers.to_json(FOUR) == {
+        "pgbouncer": "CPUs 2, 3, as the database server: clients use this pooler, and web servers may, too"
+    }
+    poolers.saw("web")
+    poolers.place()
+    assert poolers.of(7, FOUR) == {2, 3}, "it stays there for the run"
+
+
+def test_one_that_web_servers_are_seen_to_use_later_says_where_it_was() -> None:
+    poolers = PoolerCpus()
+    poolers.reached(7, "pgbouncer", False)
+    poolers.expect(["web"])
+    poolers.saw("web")
+    poolers.place()
+    assert poolers.of(7, FOUR) == {0, 1}
+    poolers.reached(7, "web", True)
+    poolers.place()
+    assert poolers.of(7, FOUR) == {2, 3}
+    assert poolers.to_json(FOUR)["web"].endswith("; until that was seen, CPUs 0, 1, as the clients")
+
+
 def test_where_all_share_their_cpus_there_is_nothing_to_decide() -> None:
     poolers = PoolerCpus()
     poolers.reached(7, "pgbouncer", False)
@@ -91,8 +119,18 @@ def web(routes: dict[str, Route]) -> Iterator[Route]:
         server.communicate()
 
 
+def by_layer(plan: Plan) -> Plan:
+    """With a cohort for each layer, as where they do not fit into one."""
+    layers = dict.fromkeys(variant.layer for variant in plan.variants)
+    cohorts = [tuple(variant for variant in plan.variants if variant.layer == layer) for layer in layers]
+    return replace(plan, cohorts=tuple(map(Cohort, cohorts)))
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="apart needs two CPUs")
-def test_a_pooler_of_clients_and_web_servers_is_bound_once(routes: dict[str, Route], web: Route) -> None:
+@pytest.mark.parametrize("planned", [make_plan, lambda what: by_layer(make_plan(what))], ids=["one", "two"])
+def test_a_pooler_of_clients_and_web_servers_is_bound_once(
+    planned: Callable[[Definition], Plan], routes: dict[str, Route], web: Route
+) -> None:
     pytest.importorskip("pycurl")
     pooler = pooler_process.process(routes["pgbouncer"].port)
     assert pooler
@@ -102,7 +140,7 @@ def test_a_pooler_of_clients_and_web_servers_is_bound_once(routes: dict[str, Rou
         routes=("pgbouncer", "web"), web_routes={"web": ""}, placement="apart", blocks=2, slice_ms=50, nominal_us={},
     )  # fmt: skip
     watcher = Watcher(pooler)
-    result = execute(make_plan(what), {**routes, "web": web}, RunSettings("", "shared"), watcher)
+    result = execute(planned(what), {**routes, "web": web}, RunSettings("", "shared"), watcher)
     placed = result.environment["placement"]
     seen = {frozenset(cpus) for cpus in watcher.cpus}
     assert seen <= {frozenset(before), frozenset(placed["server"])}

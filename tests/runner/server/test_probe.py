@@ -229,6 +229,36 @@ def test_each_process_is_pinned_to_one_place(
     assert pins.given == {pid: {cpus} for pid, cpus in expected.items()}
 
 
+WITH_PAGES = definition(
+    workloads=(WorkloadDefinition("page", "SELECT 1", page=Page("/")),), layers=("psycopg", "http"),
+    routes=("pgbouncer", "web"), web_routes={"web": ""}, nominal_us={},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cohorts", "cpus", "reason"),
+    [
+        ([[through(30)], [behind("web", 30, [40])]], SERVER, "clients and web servers use this pooler"),
+        ([[behind("web", 30, [40])], [through(30)]], SERVER, "clients and web servers use this pooler"),
+        ([[through(30)], [behind("web", None, [40])]], SERVER, "web servers may, too"),
+        ([[behind("web", None, [40])], [through(30)]], CLIENTS, "only clients use this pooler"),
+        ([[through(30), behind("web", None, [40])]], CLIENTS, "only clients use this pooler"),
+    ],
+    ids=["clients first", "pages first", "clients first, each its own", "pages first, each its own", "each its own"],
+)  # fmt: skip
+def test_a_pooler_has_one_place_in_all_cohorts(
+    cohorts: list[list[ClientGroup]], cpus: frozenset[int], reason: str
+) -> None:
+    over = ServerProbe([], None, "lent", True)
+    over._pinning, over._poolers = (pins := Pins()), {"pgbouncer": 30}  # type: ignore[assignment]
+    over._web_routes = {"web": Route("web", "", 0, "", "", "", url="http://127.0.0.1:1")}
+    over.bind(make_plan(WITH_PAGES), FOUR)
+    for groups in cohorts * 2:
+        over._pin(groups, [], FOUR)
+    assert pins.given[30] == {cpus}
+    assert reason in over.pooler_placement(FOUR)["pgbouncer"]
+
+
 @pytest.mark.parametrize(
     ("layers", "cpus"), [(("http",), BEHIND), (("psycopg",), SERVER), (("psycopg", "http"), SERVER)]
 )

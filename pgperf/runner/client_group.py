@@ -100,7 +100,7 @@ class ClientGroup:
         return _ARM_NS + _ARM_EACH_NS * self.variant.connections + preparing_ns
 
     def settle(self, request: protocol.Slice) -> None:
-        """Take the time that must have passed before a start is chosen: none on this machine."""
+        """Wait until the start of a slice may be chosen. On this machine it always may."""
 
     def begin(self, request: protocol.Slice) -> None:
         """Send the slice; armed clients have all acknowledged when this returns."""

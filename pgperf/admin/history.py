@@ -85,10 +85,12 @@ def _shown(found: History) -> dict[str, Any]:
     step = next(iter(found.series), None)
     changes = shown.changes(found)
     line = {"database": found.line.database, "definition": found.line.definition}
+    charts = shown.charts(found, step) if step else []
     return {
         "step": step,
         "step_title": step_title(step) if step else "",
-        "charts": shown.charts(found, step) if step else [],
+        "charts": charts,
+        "has_levels": any(curve.get("is_level") for _title, chart in charts for curve in chart["series"]),
         "changes": changes[:_MOST_CHANGES],
         "no_changes": shown.no_changes(found),
         "more_changes": max(0, len(changes) - _MOST_CHANGES),

@@ -343,7 +343,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         visible = self.get_queryset(request)
         before = previous(visible, run)
         changes = changes_up_to(run, visible) if before else ()
-        return result(run, before, changes, is_first=before is None)
+        is_first = before is None and run.database_id is not None
+        return result(run, before, changes, is_first=is_first)
 
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))

@@ -20,6 +20,8 @@ ROLES = ("client", "proxy", "web", "pooler", "server")
 WEB_ROLES = ("proxy", "web")
 #: What results of versions without web servers lack.
 _NO_WEB_SERVER = dict.fromkeys(WEB_ROLES, 0.0)
+#: Whose CPUs every variant has.
+_SEATS = ("clients", "server", "pooler")
 #: What is kept of other programs.
 _OF_PROGRAM = ("role", "pid", "name", "user", "cpu_percent")
 SWITCHES = tuple(f"{role}_{kind}" for role in ROLES for kind in ("voluntary", "involuntary"))
@@ -104,21 +106,24 @@ class RoleCpus:
     """How many CPUs each side may use; None is not known, or as many as the host has.
 
     `pooler_beside_server`: does the pooler of clients share the server's CPUs, and not theirs?
+    `database`: those of pooler and PostgreSQL, where web servers have more; None where they do not.
     """
 
     clients: float | None = None
     server: float | None = None
     pooler: float | None = None
     pooler_beside_server: bool = False
+    database: float | None = None
 
     @classmethod
     def from_json(cls, stored: Json) -> Self:
         beside = bool(stored.get("pooler_beside_server"))
-        return cls(**_picked(("clients", "server", "pooler"), stored), pooler_beside_server=beside)
+        return cls(**_picked((*_SEATS, "database"), stored), pooler_beside_server=beside)
 
     def to_json(self) -> dict[str, Any]:
+        """Without what holds for few variants only, where it does not."""
         found = asdict(self)
-        return found if self.pooler_beside_server else _picked(("clients", "server", "pooler"), found)
+        return {name: value for name, value in found.items() if name in _SEATS or value}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ cannot be seen may be on either.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgperf.analysis.cpu_account import CpuAccount, CpuShares, Known, roles_of
+from pgperf.analysis.cpu_account import CpuAccount, CpuShares, Known, RoleCpus, roles_of
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.layers import over_http
 
@@ -76,20 +76,25 @@ def hosts(variant: VariantSummary, cpu: Known) -> tuple[HostRoles, ...]:
 def sides(variant: VariantSummary, cpu: Known) -> dict[str, Side]:
     """The roles that share CPUs, by placement; nothing where the host's CPUs are not known.
 
-    `clients` and `server` have their own, `host` is what all share.
+    `clients` and `server` have their own, `host` is what all share. `database` is the part of the
+    server's that pooler and PostgreSQL have, where web servers have more.
     """
     account = variant.cpu_account
     if account is None or not account.cpus:
         return {}
-    clients = account.role_cpus.clients if account.role_cpus else None
+    seats = account.role_cpus or RoleCpus()
     if variant.placement == "apart":
-        server = account.role_cpus.server if account.role_cpus else None
         return {
-            **_own_cpus(variant, clients),
-            "server": Side(_beside_server(variant), server, host=account.cpus),
+            **_own_cpus(variant, seats.clients),
+            "server": Side(_beside_server(variant), seats.server, host=account.cpus),
+            **_database(seats, account.cpus),
         }
     there = 1 if variant.placement == "together" else account.cpus
-    return _bounded(_unplaced(account, _where(variant, cpu), there), clients)
+    return _bounded(_unplaced(account, _where(variant, cpu), there), seats.clients)
+
+
+def _database(seats: RoleCpus, host: float) -> dict[str, Side]:
+    return {"database": Side(("pooler", "server"), seats.database, host)} if seats.database else {}
 
 
 def _own_cpus(variant: VariantSummary, clients: float | None) -> dict[str, Side]:

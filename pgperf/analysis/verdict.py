@@ -105,8 +105,12 @@ class VerdictNumbers:
 
     @property
     def server_side(self) -> float | None:
-        """Utilisation of the CPUs that the server may use: its own, or those that all share."""
-        return self.utilisation.get("server", self.utilisation.get("host"))
+        """Utilisation of the CPUs that the server may use: its own, or those that all share. Where web
+        servers have more than PostgreSQL, of the busier ones.
+        """
+        own = [self.utilisation[side] for side in ("server", "database") if side in self.utilisation]
+        known = [used for used in own if used is not None]
+        return max(known, default=None) if own else self.utilisation.get("host")
 
 
 @dataclass(frozen=True)

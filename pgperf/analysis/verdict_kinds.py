@@ -46,6 +46,7 @@ _CPUS = {
     "pooler": "the pooler's one CPU",
     "clients": "the clients' CPUs",
     "server": "the server's CPUs",
+    "database": "the CPUs of PostgreSQL and its pooler",
     "host": "the host's CPUs",
     "shared": "the one CPU that all share",
 }

@@ -57,8 +57,8 @@ def context(sslmode: str, sslrootcert: str, name: str = "") -> ssl.SSLContext:
     If the file exists, certificates are verified for `require` and `prefer` too, as libpq does. Names
     are not checked: see `check_name`. Raises ClientFailed, naming the setting.
 
-    `name`: the server's for who uses the context without a socket, instead of the name they give; "":
-    theirs.
+    `name`: the server's name, which `wrap_bio` uses instead of the one passed to it (for SNI, and for
+    the check where a caller sets `check_hostname`); "": it uses the passed one.
     """
     made = _Named(ssl.PROTOCOL_TLS_CLIENT)
     made.name = name

@@ -65,13 +65,9 @@ def slices(data: Any, packed: bytes, asked: int) -> list[HostSlice]:
 def totals(data: Any) -> HostBlock:
     """What was counted; the host's own total may not be known."""
     counted = _part(data, "counted", dict)
-    cpus = _part(_part(counted, "role_cpus", dict), "clients", (int, float))
-    if not 0 < cpus <= _MOST_CPUS:
-        raise _unfit("role_cpus")
     known: dict[str, Any] = {name: _number(counted, name) for name in _COUNTED}
     known["host_ns"] = _number_or_none(counted, "host_ns")
-    source = {"source": _text(counted, "source"), "role_cpus": {"clients": cpus}}
-    return HostBlock({**known, **source}, _by_place(data, "totals", _totals))
+    return HostBlock({**known, "source": _text(counted, "source")}, _by_place(data, "totals", _totals))
 
 
 def clock(data: Any) -> ClockOffset:
@@ -85,7 +81,12 @@ def clock(data: Any) -> ClockOffset:
 
 
 def _totals(data: Any) -> dict[str, Any]:
-    """What the clients of a variant were counted; null where they are not known."""
+    """What was counted of the clients of a variant, null where it is not known, and how many CPUs they
+    may use.
+    """
+    cpus = _part(data, "client_cpus", (int, float))
+    if not 0 < cpus <= _MOST_CPUS:
+        raise _unfit("client_cpus")
     counts = _part(data, "ticks_and_switches", dict).get("client")
     numbers = counts is None or (
         isinstance(counts, dict)
@@ -94,7 +95,11 @@ def _totals(data: Any) -> dict[str, Any]:
     if not numbers:
         raise _unfit("ticks_and_switches")
     throttled = _number_or_none(_part(data, "throttled_ns", dict), "client")
-    return {"ticks_and_switches": {"client": counts}, "throttled_ns": {"client": throttled}}
+    return {
+        "ticks_and_switches": {"client": counts},
+        "throttled_ns": {"client": throttled},
+        "client_cpus": cpus,
+    }
 
 
 def _by_place(data: Any, name: str, read: Callable[[Any], Any]) -> dict[int, Any]:

@@ -24,6 +24,7 @@ from pgperf.load import answers, rows
 from pgperf.models import Run
 from pgperf.runner.client_group import SLICE_GRACE_S
 from pgperf.runner.client_process import look_up
+from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_accounts import HostBlock
 from pgperf.runner.load_hosts import HostStart, percentile
@@ -95,7 +96,7 @@ class LoadHostController:
         self._repeated = 0
         self._asked: list[tuple[int, protocol.Slice]] = []
         self._looked_s = self._sent_s = 0.0
-        self.own_cpus: frozenset[int] | None = None
+        self.own_placement = CpuPlacement("scheduler")
 
     @property
     def names(self) -> list[str]:
@@ -130,7 +131,7 @@ class LoadHostController:
         of = len(self._hosts)
         shared = {"cohort": cohort, "block": block, "of": of}
         orders = [
-            {"start": {**shared, "part": at, "cold": cold and at == 0, "cpus": self._cpus_on(host)}}
+            {"start": {**shared, "part": at, "cold": cold and at == 0, **self._cpus_on(host)}}
             for at, host in enumerate(self._hosts)
         ]
         found = []
@@ -140,10 +141,13 @@ class LoadHostController:
         self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
         return found
 
-    def _cpus_on(self, host: _Host) -> list[int] | None:
-        """The CPUs of its clients, where others of the run are on the same machine; None: all."""
-        here = self.own_cpus and host.facts.machine == self.own_machine
-        return sorted(self.own_cpus) if here and self.own_cpus else None
+    def _cpus_on(self, host: _Host) -> dict[str, list[int] | None]:
+        """The CPUs of its clients of a database, and of those that request pages, where others of the
+        run are on the same machine; None: all.
+        """
+        here = host.facts.machine == self.own_machine
+        sides = {"cpus": self.own_placement.sides(), "page_cpus": self.own_placement.sides(over_http=True)}
+        return {name: sorted(side.clients) if here and side.clients else None for name, side in sides.items()}
 
     def settle(self, window_ns: int) -> None:
         if not window_ns:

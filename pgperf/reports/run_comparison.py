@@ -85,7 +85,7 @@ class RunComparison:
                 f"runs {self.before.pk} and {self.after.pk}: no variant was measured beside the same first layer in"
                 " both, so no time is relative to one; compare them without --relative"
             )
-        return replace(self, changes=kept, steps=())
+        return replace(self, changes=kept, steps=(), grounds=())
 
     def worse_by(self, share: float) -> list[Change]:
         """What surely takes more than `share` longer (0.05 for 5 %)."""

@@ -149,7 +149,7 @@ def result(
     run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), *, is_first: bool = False
 ) -> Result:
     """A finished run's charts and tables, in two queries. A third one sets it against the run
-    `before`; `is_first`: there is none. `changes`: the changes over runs up to this one.
+    `before`; `is_first`: the reader may see none. `changes`: the changes over runs up to this one.
     """
     return result_of(read(run, before, changes, is_first=is_first))
 

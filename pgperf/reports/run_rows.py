@@ -23,8 +23,8 @@ _ONE_FIT = 6
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one; `is_first`: one was looked for, and there is none. `changes`: the changes over runs up
-    to this one. `made`: what was made of the rows `once`.
+    without one; `is_first`: one was looked for, and the reader may see none. `changes`: the
+    changes over runs up to this one. `made`: what was made of the rows `once`.
     """
 
     run: Run

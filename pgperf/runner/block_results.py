@@ -94,8 +94,9 @@ def _together(durations: Sequence[Durations]) -> Durations:
 
 def _role_cpus(counted: dict[str, Any], group: ClientGroup) -> dict[str, Any]:
     beside = {"pooler_beside_server": True} if group.pooler_beside_server else {}
+    database = {"database": group.database_cpus} if group.database_cpus else {}
     pooler = pooler_process.processors(group.pooler_pid)
-    return {"role_cpus": {**counted["role_cpus"], "pooler": pooler, **beside}}
+    return {"role_cpus": {**counted["role_cpus"], "pooler": pooler, **beside, **database}}
 
 
 def _remote_account(measurements: VariantMeasurements, counted: Mapping[str, Any]) -> dict[str, Any]:

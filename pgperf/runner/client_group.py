@@ -44,6 +44,7 @@ class ClientGroup:
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
     pooler_beside_server: bool = False  # has its pooler the CPUs of the server, and not the clients'?
+    database_cpus: int | None = None  # those of its pooler and backends, where its web servers have more
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
     relay_pid: int | None = None  # the relay of a delayed route
     server_cgroup: ServerCgroup | None = None  # None: the server shares its control group with others
@@ -99,7 +100,7 @@ class ClientGroup:
         return _ARM_NS + _ARM_EACH_NS * self.variant.connections + preparing_ns
 
     def settle(self, request: protocol.Slice) -> None:
-        """Take the time that must have passed before a start is chosen: none on this machine."""
+        """Wait until the start of a slice may be chosen. On this machine it always may."""
 
     def begin(self, request: protocol.Slice) -> None:
         """Send the slice; armed clients have all acknowledged when this returns."""

@@ -19,7 +19,9 @@ _BY_HOST = ("elapsed_ns", "client_ns", "host_ns", "steal_ns", "network_bytes")
 
 
 class HostBlock(NamedTuple):
-    """The totals of a block on one load host: of all processes, and by the place of a variant."""
+    """The totals of a block on one load host: of all processes, and by the place of a variant those of
+    its clients, with the number of CPUs that they may use.
+    """
 
     counted: Mapping[str, Any]
     totals: Mapping[int, Mapping[str, Any]]
@@ -106,11 +108,13 @@ def variant_account(
     of it counted. `totals` is what the owner counted of its processes, `own` of all its machine's.
     """
     mine = [host for host in hosts if at in host.block.totals]
+    client_cpus = {host.machine: host.block.totals[at]["client_cpus"] for host in mine}
     return {
         **_of_all_processes(mine, own_machine, own),
         **_with_clients(totals, [host.block.totals[at] for host in mine]),
+        "role_cpus": {"clients": sum(client_cpus.values()), "server": own["role_cpus"]["server"]},
         "own_cpus": own["cpus"],
-        "load_hosts": [_described(host) for host in mine],
+        "load_hosts": [_described(host, at) for host in mine],
     }
 
 
@@ -125,12 +129,11 @@ def _with_clients(totals: Mapping[str, Any], parts: Sequence[Mapping[str, Any]])
     }
 
 
-def _described(host: CountingHost) -> dict[str, Any]:
-    counted = host.block.counted
+def _described(host: CountingHost, at: int) -> dict[str, Any]:
     return {
         "name": host.name,
-        "cpus": counted["cpus"],
-        "client_cpus": counted["role_cpus"]["clients"],
+        "cpus": host.block.counted["cpus"],
+        "client_cpus": host.block.totals[at]["client_cpus"],
         "network_mbit": host.network_mbit,
     }
 
@@ -145,13 +148,11 @@ def _of_all_processes(
     machines = [
         _machine(counted, own if machine == own_machine else None) for machine, counted in by_machine.items()
     ]
-    clients = sum(counted[-1]["role_cpus"]["clients"] for counted in by_machine.values())
     return {
         "cpus": sum(each["cpus"] for each in machines),
         "source": machines[0]["source"],
         "elapsed_ns": _mean(each["elapsed_ns"] for each in machines),
         **{name: _sum(each[name] for each in machines) for name in ("host_ns", "ours_ns", "others_ns")},
-        "role_cpus": {"clients": clients, "server": own["role_cpus"]["server"]},
     }
 
 

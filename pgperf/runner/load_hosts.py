@@ -23,6 +23,7 @@ from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import look_up
 from pgperf.runner.cpu.accounting import SliceAccount, SliceAccounting
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_accounts import (
     CountingHost,
@@ -81,8 +82,8 @@ class LoadHosts(Protocol):
     def least_window_ns(self) -> int:
         """The shortest window that the error of the clocks allows."""
 
-    #: The CPUs of clients on the owner's machine; None: all.
-    own_cpus: frozenset[int] | None
+    #: The CPUs on the owner's machine: a load host there gives its clients those of the owner's.
+    own_placement: CpuPlacement
 
     def begin(self, skipped: Sequence[LeftOut]) -> None:
         """Have every host prepare itself for the plan without what is skipped."""

@@ -178,9 +178,7 @@ def _placed(
         plan.definition.placement, os.sched_getaffinity(0), refusal, pages=request_pages(plan.variants)
     )
     if load_hosts:
-        load_hosts.own_cpus = cpu_placement.sides(
-            request_pages(variant for variant in plan.variants if variant.hosts)
-        ).clients
+        load_hosts.own_placement = cpu_placement
     cohorts = tuple(
         replace(
             cohort, variants=tuple(replace(v, placement=cpu_placement.placement) for v in cohort.variants)
@@ -205,7 +203,7 @@ def _facts_before(
 
 
 def _with_poolers(facts: Mapping[str, Any], poolers: dict[str, str]) -> dict[str, Any]:
-    """The placement with that of the poolers, which is known when all of a block have been seen."""
+    """The placement with the CPUs of poolers, which a run finds while it measures; {} without any."""
     return {"placement": {**facts["placement"], "poolers": poolers}} if poolers else {}
 
 

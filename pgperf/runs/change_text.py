@@ -90,7 +90,8 @@ def _told_of_run(changes: Sequence[ChangePoint]) -> list[ChangePoint]:
 
 
 def _headline_levels(change: ChangePoint, numbers: dict[str, str]) -> str:
-    text = _("its time per operation, the headline figure, was %(before)s and is %(after)s") % numbers
+    name = _("its time per operation, the headline figure (of a suite, the geometric mean)")
+    text = _("%(name)s, was %(before)s and is %(after)s") % {"name": name, **numbers}
     if change.before_us <= 0:
         return text
     return f"{text} ({_('%(ratio)s times') % {'ratio': _ratio(change.after_us / change.before_us)}})"

@@ -20,6 +20,7 @@ from pgperf.conf import get_settings
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, PgperfError, PreflightRefused
 from pgperf.core.host_part import HostPart
+from pgperf.core.layers import over_http
 from pgperf.core.protocol import scrub
 from pgperf.core.records import Cohort, LeftOut, Variant
 from pgperf.load import rows
@@ -31,7 +32,7 @@ from pgperf.runner.client_startup import started
 from pgperf.runner.cpu import idle, network
 from pgperf.runner.cpu.accounting import BlockTotals
 from pgperf.runner.cpu.host import Host
-from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.environment_places import places
 from pgperf.runner.load_hosts import part_of, sleep_until
@@ -85,7 +86,7 @@ class _Share:
     last_seq: int | None = None  # of the first slice of the last order
     totals_before: dict[int, BlockTotals] = field(default_factory=dict)  # that order, by place
     secrets: dict[str, str] = field(default_factory=dict)
-    cpus: frozenset[int] | None = None  # of the clients; None: all of the machine
+    placed: CpuPlacement = field(default_factory=lambda: CpuPlacement(""))  # of the clients only
     _run_long: ExitStack = field(default_factory=ExitStack)
     _block_long: ExitStack = field(default_factory=ExitStack)
 
@@ -175,7 +176,7 @@ class _Share:
         self._refuse_company()
         plan = self._known().plan
         cohort = plan.cohorts[order["cohort"]]
-        self.cpus = frozenset(order["cpus"]) if order["cpus"] else None
+        self.placed = _placed(order)
         parts = _parts(cohort, order["part"], order["of"])
         self._check_ports(order)
         groups = self._block_long.enter_context(self._started(parts, order))
@@ -219,7 +220,7 @@ class _Share:
             places(definition, usable) as at,
             started(
                 definition, named, prepared.routes, settings.BUILD_DIR, bool(order["cold"]),
-                CpuPlacement("", clients=self.cpus),
+                self.placed,
                 interpreters=settings.programs, memory_bytes=prepared.client_bytes(parts),
                 places=at.in_block(order["block"]) if at else None, part_of=parts.__getitem__,
             ) as groups,
@@ -264,12 +265,15 @@ class _Share:
     def _totals(self, _order: Any) -> tuple[dict[str, Any], bytes]:
         """What was counted since the clients are ready."""
         assert self.process_cpu
-        placement = CpuPlacement("", clients=self.cpus)
-        counted = {**self.process_cpu.close(), "role_cpus": placement.role_cpus()}
         return {
-            "counted": counted,
-            "totals": {at: group.totals.to_json() for at, group in self.groups.items()},
+            "counted": self.process_cpu.close(),
+            "totals": {at: self._total(group) for at, group in self.groups.items()},
         }, b""
+
+    def _total(self, group: ClientGroup) -> dict[str, Any]:
+        """What was counted of the clients of a variant, and how many CPUs they may use."""
+        cpus = self.placed.role_cpus(over_http(group.variant.layer))["clients"]
+        return {**group.totals.to_json(), "client_cpus": cpus}
 
     def _end(self, _order: Any) -> tuple[dict[str, Any], bytes]:
         self._block_long.close()
@@ -283,6 +287,12 @@ class _Share:
     def _retry(self, step: Any) -> Any:
         seconds = get_settings().STALE_SECONDS * _RETRY_SHARE
         return retry_while_down(step, seconds, f"the load host's row {self.row_id}")
+
+
+def _placed(order: Any) -> CpuPlacement:
+    """The CPUs of the clients here: those of a database, and those that request pages."""
+    clients, pages = (frozenset(order[name]) if order[name] else None for name in ("cpus", "page_cpus"))
+    return CpuPlacement("", clients=clients, pages=Sides(pages, None))
 
 
 def _parts(cohort: Cohort, at: int, of: int) -> dict[Variant, HostPart]:

@@ -87,7 +87,7 @@ def test_the_default_is_the_previous_run_of_the_definition(admin_page: Client, r
 def test_the_first_run_asks_for_another_run(admin_page: Client, run: Run) -> None:
     assert "This benchmark has no other run yet" in text(admin_page, run)
     factories.make_results(factories.make_run(definition_hash="1" * 64))
-    assert "No earlier run has the same definition" in text(admin_page, run)
+    assert "You see no earlier finished run of this definition on this database" in text(admin_page, run)
 
 
 def test_other_differences_are_listed(admin_page: Client, run: Run, slower: Run) -> None:

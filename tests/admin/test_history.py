@@ -69,7 +69,10 @@ def test_a_change_of_the_headline_names_the_steps_that_changed(
     """The step's own change is told once, under the headline's."""
     shown = page(admin_page, changed[0])
     assert shown.count('class="pgperf-under pgperf-layer-change"') == 2
-    assert "its time per operation, the headline figure, was 80 µs and is 92 µs" in shown
+    assert (
+        "its time per operation, the headline figure (of a suite, the geometric mean), was 80 µs and is 92 µs"
+        in shown
+    )
     assert (
         "psycopg 3 · socket over libpq (C) · socket: 12 µs slower (1.14 times before, 1.31 times now)"
         in shown

@@ -29,7 +29,7 @@ PAGE_QUERIES, LIST_QUERIES = 9, 15
 AGAINST_EARLIER = PAGE_QUERIES + 4
 
 #: What the answer of a run says that cannot be set against another.
-FIRST = "<p>No earlier run has the same definition.</p>"
+FIRST = "<p>You see no earlier finished run of this definition on this database.</p>"
 
 
 def page(run: Run, name: str = "change", *args: str) -> str:

@@ -193,7 +193,7 @@ def test_slices_without_accounts_give_no_account() -> None:
 def test_the_role_cpus_are_those_of_the_last_block() -> None:
     kept = {"clients": 1, "server": None, "pooler": 1}
     assert cpu_account([*block(), *block({"role_cpus": kept})])["role_cpus"] == kept
-    beside = {**kept, "pooler_beside_server": True}
+    beside = {**kept, "pooler_beside_server": True, "database": 4}
     assert cpu_account([*block(), *block({"role_cpus": beside})])["role_cpus"] == beside
 
 

@@ -56,6 +56,20 @@ def test_the_other_roles_share_what_the_clients_leave() -> None:
     assert found["server"].cpus == 4
 
 
+def test_a_database_that_has_fewer_cpus_than_web_servers_is_judged_by_its_own() -> None:
+    """1,000 requests per second, of 3.72 ms in PostgreSQL on 4 CPUs and 1 ms in web servers on 7."""
+    stored = page(8_000.0, web=1_000.0, server=3_720.0, clients=8, workers=15).to_json()
+    stored["cpu_account"]["role_cpus"] = {"clients": 1, "server": 7, "pooler": 1, "database": 4}
+    variant = VariantSummary.from_json(stored)
+    assert variant.to_json()["cpu_account"]["role_cpus"] == stored["cpu_account"]["role_cpus"]
+    found = verdict(variant)
+    assert (found.word, found.finding.where) == ("server_cpu", "database")
+    assert "8 clients, the CPUs of PostgreSQL and its pooler 93 % busy" in evidence(found)
+    used = found.numbers.utilisation
+    assert (used["server"], used["database"]) == (pytest.approx(4.72 / 7), pytest.approx(0.93))
+    assert found.numbers.server_side == pytest.approx(0.93)
+
+
 def test_cpus_that_are_used_up_come_before_workers() -> None:
     found = verdict(page(8_000.0, web=3_500.0, clients=8, workers=2))
     assert (found.word, found.finding.basis) == ("web_cpu", Basis.SATURATED)

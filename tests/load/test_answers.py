@@ -23,9 +23,10 @@ GENUINE: dict[Callable[[Any], Any], dict[str, Any]] = {
     answers.totals: {
         "counted": {
             "cpus": 2, "source": "cgroup", "elapsed_ns": 1, "host_ns": None, "ours_ns": 1, "others_ns": 1,
-            "role_cpus": {"clients": 1.5, "server": None},
         },
-        "totals": {"0": {"ticks_and_switches": {"client": COUNTS}, "throttled_ns": {"client": 0}}},
+        "totals": {
+            "0": {"ticks_and_switches": {"client": COUNTS}, "throttled_ns": {"client": 0}, "client_cpus": 1.5},
+        },
     },
     answers.clock: {"clock": {"ns": -5, "error_ns": 7}},
 }  # fmt: skip

@@ -14,6 +14,7 @@ from pgperf.load.answers import HostFacts
 from pgperf.load.controller import COME_S, LoadHostController, _Host
 from pgperf.models import Run
 from pgperf.runner.client_process import while_waiting
+from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.host_slices import NOTHING, pack
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runs import broker, database_clock, state
@@ -98,23 +99,33 @@ def test_a_host_whose_clock_stays_too_uncertain_is_refused(
         owner.settle(window_ms * MS)
 
 
+HALVES = (frozenset({3, 1}), frozenset({0, 2}))
+BEHIND_URL = Sides(frozenset({1}), frozenset({0, 2, 3}))
+
+
 @pytest.mark.parametrize(
-    ("machine", "own_cpus", "expected"),
+    ("machine", "placed", "cpus", "page_cpus"),
     [
-        ("owner's", frozenset({3, 1}), [1, 3]),
-        ("owner's", None, None),
-        ("another", frozenset({3, 1}), None),
+        ("owner's", CpuPlacement("apart", *HALVES, BEHIND_URL), [1, 3], [1]),
+        ("owner's", CpuPlacement("apart", *HALVES), [1, 3], [1, 3]),
+        ("owner's", CpuPlacement("scheduler"), None, None),
+        ("another", CpuPlacement("apart", *HALVES, BEHIND_URL), None, None),
     ],
 )
 def test_clients_are_pinned_only_beside_those_of_the_owner(
-    machine: str, own_cpus: frozenset[int] | None, expected: list[int] | None, monkeypatch: pytest.MonkeyPatch
+    machine: str,
+    placed: CpuPlacement,
+    cpus: list[int] | None,
+    page_cpus: list[int] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """As those are: clients that request pages have other CPUs than those of a database."""
     make_run(Run.Status.RUNNING, attempt=1)
     monkeypatch.setattr(state, "load_host", lambda: "owner's")
     owner = controller()
-    owner.own_cpus = own_cpus
+    owner.own_placement = placed
     host = _Host("a", 1, QUEUE, facts=HostFacts(machine, "", 4))
-    assert owner._cpus_on(host) == expected
+    assert owner._cpus_on(host) == {"cpus": cpus, "page_cpus": page_cpus}
 
 
 class TestTheBrokerIsAway:

@@ -250,10 +250,11 @@ def test_a_diagnostic_slice_that_a_host_got_too_late_is_taken_again(
 
 
 def test_a_cancel_reaches_all_hosts(load_hosts: dict[str, Part], database: Database) -> None:
+    """Long before the run would end. tests/load/test_cancel.py adds up what it takes at most."""
     run = ask(database, blocks=100)
     ended, seconds = perform_and(run, lambda: state.request_cancel(Run.objects.get(pk=run.pk)))
     assert ended.status == Run.Status.CANCELLED
-    assert seconds < 13.5
+    assert seconds < 60
     nothing_is_left(run, load_hosts)
 
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from pgperf.reports.dashboard import Dashboard, Viewer, attention, read
 from pgperf.reports.dashboard.databases import DatabaseCard
 from pgperf.reports.dashboard.series import MOST
 from pgperf.reports.verdicts import verdict_of
-from pgperf.runs import retention
+from pgperf.runs import changes, retention
 from pgperf.runs.change_text import day
 from tests import factories
 from tests.catalog_runs import make_catalog_run
@@ -121,7 +122,10 @@ def test_the_line_of_a_benchmark_has_its_runs_of_equal_definition_on_the_databas
 
 
 def test_the_last_change_of_the_line_is_told_with_direction_and_date() -> None:
-    _first, second, third = [[measured(us + at % 3) for at in range(9)] for us in (200.0, 260.0, 230.0)]
+    levels = [[measured(us + at % 3) for at in range(9)] for us in (200.0, 260.0, 230.0)]
+    _first, second, third = levels
+    for run in chain(*levels):
+        changes.record(run)
     (row,) = [row for row in shown().benchmarks if row.headline]
     last = f"30 µs faster since run {third[0].pk}, {day(third[0])}"
     assert row.range == f"27 runs, 200 … 262 µs, 2 changes, the last: {last}"
@@ -277,7 +281,7 @@ def test_what_got_slower_in_the_last_week_needs_attention_and_leads_to_its_histo
     factories.make_worker()
     runs = make_slower()
     [concern] = shown().concerns
-    assert concern.subject == "orm-overhead on demo got slower in the last week"
+    assert concern.subject == "orm-overhead on demo got slower"
     since = f"12 µs slower since run {runs[18].pk}, {day(runs[18])}"
     assert re.fullmatch(rf"{since}: 92\.\d instead of 80\.\d µs per operation \(×1\.1\d+\)\.", concern.text)
     assert concern.remedy
@@ -290,15 +294,21 @@ def test_each_benchmark_and_database_is_named_the_most_slowed_first() -> None:
     factories.make_worker()
     make_slower()
     make_slower(lambda at: 10.0 if at < 18 else 40.0, database=factories.make_database("other"))
-    assert subjects(shown()) == [
-        f"orm-overhead on {name} got slower in the last week" for name in ("other", "demo")
-    ]
+    assert subjects(shown()) == [f"orm-overhead on {name} got slower" for name in ("other", "demo")]
+
+
+def test_a_change_of_rare_runs_counts_from_the_run_that_showed_it() -> None:
+    """The one with which it begins is older than a week then."""
+    factories.make_worker()
+    runs = make_slower(count=21, every=timedelta(days=7))
+    [concern] = shown().concerns
+    assert concern.text.startswith(f"12 µs slower since run {runs[18].pk}, ")
 
 
 @pytest.mark.parametrize(
     "history",
     [
-        {"last": timedelta(days=5)},
+        {"last": timedelta(days=7)},
         {"step_us": lambda at: 22.0 if at < 18 else 10.0},
         {"step_us": lambda at: 10.0 if at < 10 or at >= 18 else 22.0},
         {"intervention": "double_clients"},

@@ -106,7 +106,7 @@ def test_a_run_without_an_earlier_one_says_nothing() -> None:
 
 def test_a_first_run_says_that_none_is_earlier() -> None:
     (point,) = (each for each in answer.points(read(stored(), is_first=True)) if each.question == QUESTION)
-    assert point.sentences == ("No earlier run has the same definition.",)
+    assert point.sentences == ("You see no earlier finished run of this definition on this database.",)
     test = stored()
     test.intervention = "lower_layer"
     assert QUESTION not in {each.question for each in answer.points(read(test, is_first=True))}

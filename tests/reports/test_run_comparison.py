@@ -119,6 +119,13 @@ def test_relative_has_no_steps() -> None:
     assert run_comparison_json(relative)["steps"] == []
 
 
+def test_relative_tells_of_no_step_that_is_not_compared() -> None:
+    without = factories.make_results(factories.make_run(), layers=("libpq", "psycopg", "django_orm"))
+    found = compare_runs(ended(), without)
+    assert found.step_notes
+    assert found.relative().step_notes == []
+
+
 def test_a_layer_that_stands_on_another_one_is_told() -> None:
     whole = ended()
     without = factories.make_results(factories.make_run(), layers=("libpq", "psycopg", "django_orm"))

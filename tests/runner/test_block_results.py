@@ -45,11 +45,13 @@ def _recorded(own: protocol.Slice, until_ms: int) -> Recorded:
     return Recorded([reply], [np.full(ran, MS, dtype=np.uint64)], [lag])
 
 
-def folded(by_host: Sequence[Recorded]) -> VariantBlock:
+def folded(by_host: Sequence[Recorded], database_cpus: int | None = None) -> VariantBlock:
     """The block of one slice of so many hosts."""
     variant = replace(VARIANT, clients=len(by_host))
     window = SliceWindow.of(REQUEST, *joined(variant, by_host))
-    group = ClientGroup(variant, "app", ready=[protocol.Ready(1, 1, {}, "18", 1)])
+    group = ClientGroup(
+        variant, "app", ready=[protocol.Ready(1, 1, {}, "18", 1)], database_cpus=database_cpus
+    )
     return block_results.fold(group, 0, 0, VariantMeasurements(windows=[window]), {"role_cpus": {}})
 
 
@@ -93,3 +95,8 @@ def test_where_none_ran_all_latencies_are_what_was_waited_at_least() -> None:
     found = latency.summary_us([block])
     assert (found["min"], found["max"]) == (1e3, 2e6)
     assert block.phases["lag"].ops == 0
+
+
+def test_a_database_with_fewer_cpus_than_its_web_servers_is_in_the_account() -> None:
+    assert folded(recorded(1), database_cpus=4).cpu_account["role_cpus"]["database"] == 4
+    assert "database" not in folded(recorded(1)).cpu_account["role_cpus"]

@@ -20,6 +20,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu.accounting import SliceAccount
 from pgperf.runner.cpu.host import Host, HostInterval
 from pgperf.runner.host_slices import HostSlice
+from pgperf.runner.load_accounts import CountingHost, HostBlock
 from pgperf.runner.load_hosts import HostedCohort, HostedGroup, HostStart, Turn, joined, part_of, scheduled
 from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.run_context import VariantMeasurements
@@ -145,7 +146,7 @@ class Settling:
 
 
 class Clock:
-    """Time passes only where somebody sleeps. One who sleeps until a moment wakes up `late_ns`."""
+    """Time passes only where somebody sleeps. One who sleeps until a moment wakes `late_ns` late."""
 
     def __init__(self, late_ns: int = 0) -> None:
         self.now_ns, self.late_ns = 10**12, late_ns
@@ -358,6 +359,18 @@ class TestTogether:
         found = self.slices("owner's", "two")
         assert (found["host_ns"], found["elapsed_ns"], found["runner_ns"]) == (70 + 50, 90, 7 + 6)
         assert found["client_ns"] == 80
+
+    def test_the_cpus_of_a_variant_are_those_of_its_own_clients(self) -> None:
+        """On the owner's machine, clients of a database (0) and of pages (1) have different ones."""
+        counted = {"cpus": 8, "source": "cgroup", "elapsed_ns": 9, "host_ns": 5, "ours_ns": 3, "others_ns": 1}
+        nothing = {"ticks_and_switches": {"client": None}, "throttled_ns": {"client": None}}
+        block = HostBlock(counted, {0: {**nothing, "client_cpus": 4}, 1: {**nothing, "client_cpus": 1}})
+        hosts = [CountingHost("a", "owner's", None, block), CountingHost("b", "owner's", None, block)]
+        for at, clients, server in ((0, 4, 4), (1, 1, 7)):
+            own = {**counted, "role_cpus": {"clients": clients, "server": server}}
+            found = load_accounts.variant_account(at, nothing, hosts, "owner's", own)
+            assert found["role_cpus"] == {"clients": clients, "server": server}, "a machine counts once"
+            assert [each["client_cpus"] for each in found["load_hosts"]] == [clients, clients]
 
     def test_a_part_that_one_host_does_not_know_is_unknown(self) -> None:
         own = HostSlice(recorded([1]), dict.fromkeys(("client_ns",), 1))

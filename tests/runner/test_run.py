@@ -32,7 +32,7 @@ from pgperf.runner.cpu.host import Host
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
 from pgperf.runner.progress import Progress
-from pgperf.runner.run import RunResult, RunSettings, execute
+from pgperf.runner.run import RunResult, RunSettings, _placed, execute
 from pgperf.runner.run_context import RunContext
 from pgperf.runner.slice_length import Need, pilot_slice
 from tests.runner.builders import definition
@@ -96,6 +96,15 @@ def test_every_variant_gets_every_slice_of_every_block() -> None:
     assert watcher.shares == sorted(watcher.shares)
     assert watcher.shares[-1] == 1
     assert outcome.timings.wall_s > outcome.timings.slices_s > 0
+
+
+def test_a_load_host_knows_the_placement_of_both_kinds_of_clients() -> None:
+    """It has clients of a database beside those that request pages."""
+    server = SimpleNamespace(pin_refusal=lambda: "", bind=lambda _plan, _placed: None)
+    hosts = SimpleNamespace(own_machine="here", machines=["here"])
+    plan = make_plan(definition(placement="apart", load_hosts=(0, 1)))
+    _plan, cpu_placement = _placed(plan, server, hosts)  # type: ignore[arg-type]
+    assert hosts.own_placement == cpu_placement
 
 
 @pytest.mark.parametrize("cost_ns", [None, 1_500.0])

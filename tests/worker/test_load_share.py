@@ -1,7 +1,11 @@
 """A load host's side of a run, without a database."""
 
+import os
 import time
 from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,8 +14,11 @@ from pgperf.core.exceptions import PreflightRefused
 from pgperf.core.records import Route
 from pgperf.load import rows
 from pgperf.models import Run
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
+from pgperf.runner.cpu import cgroups
 from pgperf.runner.cpu.accounting import BlockTotals
+from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.runner.ports import LocalPorts
@@ -23,6 +30,7 @@ from tests.runner.builders import definition
 from tests.runner.client_groups import groups_of
 
 SECOND = 1_000_000_000
+HERE = len(os.sched_getaffinity(0))
 
 
 def test_it_looks_after_the_run_while_it_waits_for_a_slice() -> None:
@@ -80,11 +88,42 @@ def test_it_starts_no_clients_that_would_use_up_its_ports(monkeypatch: pytest.Mo
     monkeypatch.setattr(_Share, "_started", lambda _share, parts, _order: nullcontext(()))
     monkeypatch.setattr(load_share, "process_cpu_of", lambda _host, _groups: None)
     share = _Share(1, "load@a", Lifeline(60), prepared=_reconnecting(ports=400_000))
-    order = {"cohort": 0, "block": 0, "cpus": None, "cold": False}
+    order = {"cohort": 0, "block": 0, "cpus": None, "page_cpus": None, "cold": False}
     share._start({**order, "part": 0, "of": 2})
     assert started == [0]
     with pytest.raises(PreflightRefused, match=r"ports: connections to db.example:5432 .* 400,000 are free"):
         share._start({**order, "part": 0, "of": 1})
+
+
+@pytest.mark.parametrize(
+    ("cpus", "page_cpus", "sizes"), [([0, 2, 4, 6], [0], [4, 1]), (None, None, [HERE, HERE])]
+)
+def test_clients_that_request_pages_have_cpus_of_their_own(
+    cpus: list[int] | None, page_cpus: list[int] | None, sizes: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a database keep theirs: else a load host beside the owner would seem to cost time."""
+    sides: list[list[int] | None] = []
+
+    def started(*given: Any, **_more: Any) -> Any:
+        placed = next(each for each in given if isinstance(each, CpuPlacement))
+        sides.extend(placed.sides(over_http).to_json()["clients"] for over_http in (False, True))
+        return nullcontext([])
+
+    monkeypatch.setattr(rows, "other_run_here", lambda _row: None)
+    monkeypatch.setattr(load_share, "started", started)
+    monkeypatch.setattr(load_share, "warm_up", lambda _definition, _groups: None)
+    monkeypatch.setattr(load_share, "process_cpu_of", lambda *_around: SimpleNamespace(close=dict))
+    monkeypatch.setattr(cgroups, "quota", lambda _pid: None)
+    share = _Share(1, "load@a", Lifeline(60), prepared=_reconnecting(ports=400_000))
+    share._start(
+        {"cohort": 0, "block": 0, "part": 0, "of": 2, "cold": False, "cpus": cpus, "page_cpus": page_cpus}
+    )
+    assert sides == [cpus, page_cpus]
+    variant = share._known().plan.variants[0]
+    kinds = [replace(variant, layer=layer) for layer in ("libpq", "http")]
+    share.groups = {at: ClientGroup(each, "app") for at, each in enumerate(kinds)}
+    data, _packed = share._totals(True)
+    assert [data["totals"][at]["client_cpus"] for at in range(2)] == sizes
 
 
 def _reconnecting(ports: int) -> Prepared:

@@ -49,8 +49,8 @@ def shared_worker(
         "DJANGO_SETTINGS_MODULE": "tests.settings_impatient",
     }
     part = web.worker(tmp_path_factory.mktemp("worker"), environment)
-    part.start()
     try:
+        part.start()
         with django_db_blocker.unblock():
             rows = rows_of([part])
         yield part, rows

@@ -20,7 +20,7 @@ def points(rows: RunRows) -> Iterator[Point]:
     """
     question = _("Against the run before")
     if rows.is_first and not rows.run.intervention:
-        yield Point(question, (_("No earlier run has the same definition."),))
+        yield Point(question, (_("You see no earlier finished run of this definition on this database."),))
     if rows.before is None:
         return
     sentences, lines = ((), ()) if rows.is_suite else _beside(rows.before, rows)

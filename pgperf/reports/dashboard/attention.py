@@ -160,7 +160,7 @@ def _slower(viewer: Viewer) -> Iterator[Concern]:
         line = {"database": run.database_id, "definition": run.definition_hash}
         links = viewer.sees(Benchmark)
         yield Concern(
-            _("%(benchmark)s on %(database)s got slower in the last week") % names,
+            _("%(benchmark)s on %(database)s got slower") % names,
             f"{since(each.before_us, each.after_us, run)}: {levels}.",
             remedy,
             run=None if links else run.pk,

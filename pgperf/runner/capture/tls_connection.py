@@ -69,14 +69,17 @@ class TlsConnection:
         return True
 
     def _receive(self) -> None:
-        """Wait for encrypted data."""
-        data = self._socket.recv(_CHUNK)
-        with self._state:
-            if data:
-                self._incoming.write(data)
-            else:
-                self._incoming.write_eof()
-            self._state.notify_all()
+        """Wait for encrypted data. A failure ends the connection for who writes, too."""
+        data = b""
+        try:
+            data = self._socket.recv(_CHUNK)
+        finally:
+            with self._state:
+                if data:
+                    self._incoming.write(data)
+                else:
+                    self._incoming.write_eof()
+                self._state.notify_all()
 
     def _decrypted(self, size: int) -> bytes | None:
         """None: more data must be received first."""

@@ -8,13 +8,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pgperf.runner.cpu import cgroups, release
+from pgperf.runner.cpu import cgroups, release, schedstat
 from pgperf.runner.cpu.release import Pinned
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -152,8 +152,22 @@ class TemporaryPinning:
             return None
         if known and known.started == started:
             return known._replace(given=cpus)
-        before = _restorable(pid, cpus)
+        before = self._restorable(pid, cpus)
         return Pinned(pid, started, before, cpus) if before else None
+
+    def _restorable(self, pid: int, cpus: frozenset[int]) -> frozenset[int] | None:
+        """The CPUs to restore to a process that is about to be pinned; None if it is gone.
+
+        One that was started meanwhile has inherited CPUs that its ancestor was given. An earlier run
+        whose guard was killed with it may have left it pinned to the same CPUs.
+        """
+        now = release.cpus_of(pid)
+        if now is None:
+            return None
+        pinned = (self._pinned.get(ancestor) for ancestor in _ancestors(pid))
+        inherited = (each.before for each in pinned if each and each.given == now and _is_alive(each))
+        left = frozenset(os.sched_getaffinity(0)) if now == cpus else now
+        return next(inherited, left)
 
     def _tell(self, pinned: Pinned) -> None:
         """Note it here and with the guard, before the process is pinned."""
@@ -181,13 +195,12 @@ class _Guard:
         self._process.communicate()
 
 
-def _restorable(pid: int, cpus: frozenset[int]) -> frozenset[int] | None:
-    """The CPUs to restore to a process that is about to be pinned; None if it is gone.
+def _ancestors(pid: int) -> Iterator[int]:
+    """The nearest first."""
+    while parent := schedstat.parent(pid):
+        yield parent
+        pid = parent
 
-    An earlier run whose guard was killed with it may have left it pinned to the same CPUs.
-    """
-    try:
-        before = frozenset(os.sched_getaffinity(pid))
-    except OSError:
-        return None
-    return frozenset(os.sched_getaffinity(0)) if before == cpus else before
+
+def _is_alive(pinned: Pinned) -> bool:
+    return release.started(pinned.pid) == pinned.started

@@ -1,11 +1,12 @@
 """CPU time of all processes of a machine over one block.
 
 To read every process takes milliseconds, so pgperf does it only at the start and the end of a
-block. The time of a process that ends in between is found with its parent, in clock ticks. A
-process is missed if both it and its parent start and end within the block.
+block. The time of a process that ends in between is found with its nearest ancestor that goes on, in
+clock ticks. It is missed if its parent does not wait for it.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -41,7 +42,8 @@ class ProcessCpu:
         intervals = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
         others = after.stats.keys() - self._ours
         elapsed_ns = max(1, _mean(interval.elapsed_ns for interval in intervals) or 0)
-        used = {pid: _with_children(pid, before.stats, after.stats) for pid in others}
+        ended = _ended(before.stats, after.stats)
+        used = {pid: _run_ns(before.stats, after.stats, [pid]) + max(0, ended[pid]) for pid in others}
         return {
             "cpus": self._machine.cpus,
             "source": self._machine.source,
@@ -50,7 +52,7 @@ class ProcessCpu:
             "host_ns": _mean(interval.busy_ns for interval in intervals),
             "ours_ns": _run_ns(before.stats, after.stats, self._ours),
             "others_ns": _run_ns(before.stats, after.stats, others)
-            + _ended(before.stats, after.stats, self._ours),
+            + max(0, sum(ended[pid] for pid in others)),
         }
 
     def _sample(self) -> "_Sample":
@@ -80,35 +82,30 @@ def _run_ns(before: ProcessStats, after: ProcessStats, pids: Iterable[int]) -> i
     return sum(_since(before.get(pid), after[pid], "run_ns") for pid in pids if pid in after)
 
 
-def _with_children(pid: int, before: ProcessStats, after: ProcessStats) -> int:
-    """The CPU time of a process in between, and of children that it reaped: a compiler lives shorter
-    than a block, and what starts it goes on.
+def _ended(before: ProcessStats, after: ProcessStats) -> dict[int, int]:
+    """By process: the CPU time in between of the processes below it that ended, as a compiler does.
+
+    It has reaped all of their time, so that from before the block is subtracted. That is too much
+    where another one reaped them, as init does with orphans; the sum over both is right.
     """
-    reaped = _since(before.get(pid), after[pid], "reaped_ns")
-    earlier = sum(
-        child.run_ns + child.reaped_ns
-        for number, child in before.items()
-        if child.parent == pid and not _same(child, after.get(number))
-    )
-    return _run_ns(before, after, [pid]) + max(0, reaped - earlier)
+    found = Counter({pid: _since(before.get(pid), each, "reaped_ns") for pid, each in after.items()})
+    for pid, heir in _heirs(before, after).items():
+        found[heir] -= before[pid].run_ns + before[pid].reaped_ns
+    return found
 
 
-def _ended(before: ProcessStats, after: ProcessStats, ours: set[int]) -> int:
-    """The CPU time in between of processes that ended, unless their parents are `ours`.
-
-    Their parents count all of their time, so the time from before the block is subtracted.
-    """
-    reaped = sum(
-        _since(before.get(pid), process_stat, "reaped_ns")
-        for pid, process_stat in after.items()
-        if pid not in ours
-    )
-    gone = [
-        process_stat
-        for pid, process_stat in before.items()
-        if not _same(process_stat, after.get(pid)) and process_stat.parent not in ours
-    ]
-    return max(0, reaped - sum(process_stat.run_ns + process_stat.reaped_ns for process_stat in gone))
+def _heirs(before: ProcessStats, after: ProcessStats) -> dict[int, int]:
+    """The nearest ancestor that goes on, of each process that has ended and has one."""
+    gone = {pid for pid, each in before.items() if not _same(each, after.get(pid))}
+    found: dict[int, int] = {}
+    for pid in gone:
+        line, at = [], pid
+        while at in gone and at not in found:
+            line.append(at)
+            found[at] = at  # a line that goes round ends here: the system gives numbers away again
+            at = before[at].parent
+        found.update(dict.fromkeys(line, found.get(at, at)))
+    return {pid: heir for pid, heir in found.items() if heir in before and heir not in gone}
 
 
 def _since(before: ProcessStat | None, after: ProcessStat, name: str) -> int:

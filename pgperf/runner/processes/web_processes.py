@@ -2,9 +2,11 @@
 
 They are found by their listening socket. gunicorn, Apache and nginx open it in one process, and the
 others inherit it. mod_wsgi's daemons listen on nothing: they are children of the process that opened
-the socket, as all other processes of a server are.
+the socket, as all other processes of a server are. Another program may keep the socket for a server,
+as systemd does, and is none of its processes.
 """
 
+import os
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,6 +26,8 @@ _WITH_DAEMONS = ("apache2", "httpd")
 _LISTEN, _ESTABLISHED = _SHOWN = "0A", "01"
 #: How often the connections of processes are read.
 _LOOKS = 30
+#: The first process of a machine or a container, from which all others descend.
+_INIT = 1
 #: Which sockets a process holds, by pid.
 Sockets = Mapping[int, set[int]]
 
@@ -68,7 +72,8 @@ def find(port: int, working: Callable[[], AbstractContextManager[object]] = null
         return WebProcesses(proxy=[], web=listening, workers=_workers(listening, sockets, held))
     with working():
         ports = connections(listening).peer_ports
-        by_socket = _by_unix_socket(listening)
+        unix = _unix_servers(listening)
+    by_socket = _server(_holders(unix, held), unix, held)
     found = [*(pid for port in sorted(ports) for pid in _listening(port, sockets, held)), *by_socket]
     behind = [pid for pid in dict.fromkeys(found) if pid not in listening]
     return WebProcesses(proxy=listening, web=behind or None, workers=_workers(behind, sockets, held))
@@ -135,16 +140,15 @@ def _listening(port: int, sockets: Sequence[TcpSocket], held: Sockets) -> list[i
     return _server(_holders(inodes, held), inodes, held)
 
 
-def _by_unix_socket(proxy: Sequence[int]) -> list[int]:
-    """The servers that are connected to the proxy by a Unix socket, perhaps for one request only."""
-    found: dict[int, None] = {}
+def _unix_servers(proxy: Sequence[int]) -> set[int]:
+    """The listening Unix sockets that the proxy connects to, perhaps for each request anew. Its output
+    and errors may go to a log, which serves no request.
+    """
+    found: set[int] = set()
     for _ in range(_LOOKS):
-        own = {inode for pid in proxy for inode in unix_sockets.held(pid)}
-        peers = {peer for inode, peer in unix_sockets.unix_peers() if inode in own} - own
-        held = _held() if peers else {}
-        for pid in _holders(peers, held):
-            found |= dict.fromkeys(_server([pid], held[pid], held))
-    return list(found)
+        own = {inode for pid in proxy for inode in unix_sockets.held(pid, streams=False)}
+        found |= unix_sockets.servers_of(own)
+    return found
 
 
 def _holders(inodes: set[int], held: Sockets) -> list[int]:
@@ -152,16 +156,38 @@ def _holders(inodes: set[int], held: Sockets) -> list[int]:
 
 
 def _server(pids: Iterable[int], inodes: set[int], held: Sockets) -> list[int]:
-    """The first of the processes that share these sockets, and all its descendants."""
-    roots = dict.fromkeys(_first(pid, inodes, held) for pid in pids)
+    """The first of the processes that share these sockets, and all its descendants; without those that
+    only keep the sockets for it.
+    """
+    serving = [pid for pid in pids if not _keeps(pid, inodes, held)]
+    roots = dict.fromkeys(_first(pid, inodes, held) for pid in serving)
     return list(dict.fromkeys(pid for root in roots for pid in _tree(root)))
 
 
+def _keeps(pid: int, inodes: set[int], held: Sockets) -> bool:
+    """Does a process that holds sockets keep them for another program? Its children that hold them run
+    that one. The children of the first process may be all others.
+    """
+    children = schedstat.children(pid)
+    heirs = [child for child in children if not inodes.isdisjoint(held.get(child, ()))]
+    return bool(children) if pid == _INIT else bool(heirs) and all(_differ(pid, heir) for heir in heirs)
+
+
 def _first(pid: int, inodes: set[int], held: Sockets) -> int:
-    """The process that opened the sockets: its parent does not hold them."""
+    """The first process of the server: its parent does not hold the sockets, or keeps them for it."""
     while (parent := schedstat.parent(pid)) and not inodes.isdisjoint(held.get(parent, ())):
+        if parent == _INIT or _differ(pid, parent):
+            break
         pid = parent
     return pid
+
+
+def _differ(pid: int, other: int) -> bool:
+    """Do the two run different programs, as far as these are visible?"""
+    try:
+        return os.readlink(f"/proc/{pid}/exe") != os.readlink(f"/proc/{other}/exe")
+    except OSError:
+        return False
 
 
 def _tree(pid: int) -> list[int]:

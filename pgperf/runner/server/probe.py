@@ -43,6 +43,7 @@ class ServerProbe:
         self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
         self._pinning = placement.TemporaryPinning()
         self._pooler_cpus = PoolerCpus()
+        self._of_new_backends: frozenset[int] | None = None  # the CPUs that they inherit; None: all
         self._postmaster: int | None = None  # None: not on this machine, or not looked up yet
         self._since_ticks = 0  # no backend of a client began before that
         self.application = f"pgperf-{run_id}"
@@ -152,13 +153,25 @@ class ServerProbe:
         )
 
     def bind(self, plan: Plan, cpu_placement: placement.CpuPlacement) -> None:
-        """Pin the postmaster for the run, if variants of the plan reconnect: the processes that it
-        starts inherit its CPUs.
+        """Note who reaches poolers, by the plan. Pin the postmaster for the run, if variants of the
+        plan reconnect: the processes that it starts inherit its CPUs.
         """
+        self._expect_poolers(plan)
         passing = [variant for variant in plan.variants if variant.backends_pass]
         if self._postmaster and passing:
             cpus = cpu_placement.sides(all(layers.over_http(variant.layer) for variant in passing)).server
             self._pinning.pin(self._postmaster, cpus)
+            self._of_new_backends = cpus
+
+    def _expect_poolers(self, plan: Plan) -> None:
+        """Cohorts run one after the other, and a pooler's place has to be that of all of them."""
+        for variant in plan.variants:
+            pooler = self._poolers.get(variant.route)
+            if pooler and layers.connects(variant.layer):
+                self._pooler_cpus.reached(pooler, variant.route, by_web_servers=False)
+        asked = {variant.route for variant in plan.variants if layers.over_http(variant.layer)}
+        web = {name: route for name, route in self._web_routes.items() if name in asked}
+        self._pooler_cpus.expect(name for name, route in web.items() if web_servers.is_here(route))
 
     def departed(self, group: ClientGroup) -> str:
         """Wait until the backends of a group have left, where they pass; why not, else "".
@@ -210,6 +223,7 @@ class ServerProbe:
         """Pin what serves the groups. `backends`: those that serve clients directly or by a pooler."""
         for group in groups:
             self._note_pooler(group)
+        self._pooler_cpus.place()
         for pid in backends:
             self._pinning.pin(pid, cpu_placement.server)
         for group in groups:
@@ -220,16 +234,28 @@ class ServerProbe:
             self._pinning.pin(pooler, self._pooler_cpus.of(pooler, cpu_placement))
 
     def _pin_web(self, group: ClientGroup, cpu_placement: placement.CpuPlacement) -> None:
-        shared = self._pooler_cpus.is_shared(group.pooler_pid)
+        of_web = cpu_placement.sides(over_http=True).server
+        of_database = self._behind_web(group, cpu_placement)
         for pid in (*(group.web.proxy or ()), *(group.web.web or ())):
-            self._pinning.pin(pid, cpu_placement.sides(over_http=True).server)
+            self._pinning.pin(pid, of_web)
         for pid in group.server_pids:
-            self._pinning.pin(pid, cpu_placement.sides(over_http=not shared).server)
+            self._pinning.pin(pid, of_database)
+        fewer = of_web and of_database and of_database < of_web
+        group.database_cpus = len(of_database or ()) if fewer else None
+
+    def _behind_web(self, group: ClientGroup, cpu_placement: placement.CpuPlacement) -> frozenset[int] | None:
+        """The CPUs of the pooler and the backends that serve web servers; None: all."""
+        if not (group.pooler_pid or group.server_pids):
+            return self._of_new_backends
+        shared = self._pooler_cpus.is_shared(group.pooler_pid)
+        return cpu_placement.sides(over_http=not shared).server
 
     def _note_pooler(self, group: ClientGroup) -> None:
-        layer = group.variant.layer
+        layer, route = group.variant.layer, group.variant.route
         if group.pooler_pid and (layers.connects(layer) or layers.over_http(layer)):
-            self._pooler_cpus.reached(group.pooler_pid, group.variant.route, layers.over_http(layer))
+            self._pooler_cpus.reached(group.pooler_pid, route, layers.over_http(layer))
+        if group.web.web:
+            self._pooler_cpus.saw(route)
 
     def pooler_placement(self, cpu_placement: placement.CpuPlacement) -> dict[str, str]:
         """Route -> the CPUs of its pooler and why, as far as poolers were seen."""

@@ -29,13 +29,18 @@ def find(groups: Sequence[ClientGroup], route: Route, read_sessions: Callable[[]
     """
     busiest = max(groups, key=lambda group: group.variant.connections)
     busiest.web = WebProcesses()
-    if pooler_process.is_own(urlsplit(route.url).hostname or ""):
+    if is_here(route):
         _look(busiest, _port(route))
         _find_backends(busiest, read_sessions())
     for group in groups:
         group.web, group.server_pids = busiest.web, busiest.server_pids
         group.pooled, group.pooler_pid = busiest.pooled, busiest.pooler_pid
         group.relay_pid = busiest.relay_pid
+
+
+def is_here(route: Route) -> bool:
+    """Is the web server of a route on this machine, so that its processes can be looked for?"""
+    return pooler_process.is_own(urlsplit(route.url).hostname or "")
 
 
 def _port(route: Route) -> int:

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -45,10 +46,10 @@ def test_what_is_sent_arrives_both_ways(context: ssl.SSLContext) -> None:
     """More than a record of TLS, and more than the sockets hold."""
     data = bytes(range(256)) * 20_000
     with connected(context) as (client, server), ThreadPoolExecutor() as pool:
-        sent = [pool.submit(client.sendall, data), pool.submit(server.sendall, data)]
-        received = [pool.submit(whole, client, len(data)), pool.submit(whole, server, len(data))]
-        assert [each.result() for each in received] == [data, data]
-        assert [each.result() for each in sent] == [None, None]
+        for sender, receiver in ((client, server), (server, client)):
+            sent = pool.submit(sender.sendall, data)
+            assert whole(receiver, len(data)) == data
+            assert sent.result(TIMEOUT_S) is None
 
 
 def whole(connection: TlsConnection | ssl.SSLSocket, size: int) -> bytes:
@@ -86,6 +87,29 @@ def test_an_end_wakes_the_reader(context: ssl.SSLContext) -> None:
         answer = pool.submit(client.recv, 10)
         client.shutdown(socket.SHUT_RDWR)
         assert answer.result(TIMEOUT_S) == b""
+
+
+class HalfATicket:
+    """OpenSSL where the rest of a ticket has to come before data can be written, and does not come."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def write(self, data: bytes) -> int:
+        again = self.asked.is_set()
+        self.asked.set()
+        raise ssl.SSLEOFError if again else ssl.SSLWantReadError
+
+
+def test_a_failure_of_the_reader_ends_a_write_that_waits_for_it(context: ssl.SSLContext) -> None:
+    with connected(context) as (client, _), ThreadPoolExecutor() as pool:
+        client._tls = half = HalfATicket()  # type: ignore[assignment]
+        sending = pool.submit(client.sendall, b"question")
+        assert half.asked.wait(TIMEOUT_S)
+        client.close()
+        with pytest.raises(OSError, match="descriptor"):
+            client._receive()
+        assert isinstance(sending.exception(TIMEOUT_S), ssl.SSLEOFError)
 
 
 def test_the_server_is_told_why_its_certificate_is_refused(context: ssl.SSLContext) -> None:

@@ -243,28 +243,40 @@ def test_a_process_that_a_pinned_one_starts_is_released_with_it() -> None:
 RUN = """
 import os, sys
 from pgperf.runner.cpu.placement import TemporaryPinning
-cpu, *pids = map(int, sys.argv[1:])
 pinning = TemporaryPinning()
-for pid in pids:
+for line in sys.stdin:
+    pid, cpu = map(int, line.split())
     pinning.pin(pid, frozenset({cpu}))
-print(flush=True)
-sys.stdin.read()
+    print(flush=True)
 """
 
 
 @contextmanager
-def killed_after_pinning(cpu: int, *pids: int, end: signal.Signals = signal.SIGKILL) -> Iterator[None]:
-    """A run that pins these processes and is killed at the end of the context; then all is released.
+def killed_after_pinning(
+    cpu: int, *pids: int, end: signal.Signals = signal.SIGKILL
+) -> Iterator[Callable[[int, int], None]]:
+    """A run that pins these processes, and others by the function, and is killed at the end of the
+    context; then all is released.
 
     The guard ends when it has released all; its end closes the pipe that it inherited.
     """
     reading, writing = os.pipe()
-    argv = [sys.executable, "-c", RUN, str(cpu), *map(str, pids)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writing) as run:
+    argv = [sys.executable, "-c", RUN]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writing, text=True
+    ) as run:
         os.close(writing)
+        assert run.stdin
         assert run.stdout
-        run.stdout.readline()
-        yield
+
+        def pin(pid: int, cpu: int) -> None:
+            run.stdin.write(f"{pid} {cpu}\n")
+            run.stdin.flush()
+            run.stdout.readline()
+
+        for pid in pids:
+            pin(pid, cpu)
+        yield pin
         run.send_signal(end)
         with open(reading) as until_both_have_ended:
             assert until_both_have_ended.read() == ""
@@ -322,6 +334,16 @@ def test_a_killed_run_leaves_nothing_pinned(end: signal.Signals) -> None:
         assert [os.sched_getaffinity(pid) for pid in found] == [before] * len(found)
 
 
+def test_a_killed_run_leaves_no_child_that_was_pinned_elsewhere_on_what_it_inherited() -> None:
+    before = os.sched_getaffinity(0)
+    with parent() as (process, fork):
+        with killed_after_pinning(min(before), process.pid) as pin:
+            child = fork()
+            pin(child, max(before))
+            assert os.sched_getaffinity(child) == {max(before)}
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
+
+
 def test_a_killed_run_leaves_neither_a_pooler_nor_its_backends_pinned(routes: dict[str, Route]) -> None:
     over = routes["pgbouncer"]
     pooler = pooler_process.process(over.port)
@@ -350,6 +372,34 @@ def test_a_process_that_was_moved_gets_the_cpus_that_it_had_at_first() -> None:
         assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == last
         pinning.restore()
         assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
+
+
+def test_a_child_that_is_pinned_elsewhere_gets_the_cpus_that_its_parent_had_at_first() -> None:
+    """A backend of a pinned postmaster, behind web servers, which have other CPUs than clients."""
+    before = os.sched_getaffinity(0)
+    first, last = (frozenset({cpu}) for cpu in (min(before), max(before)))
+    with parent() as (process, fork):
+        pinning = placement.TemporaryPinning()
+        pinning.pin(process.pid, first)
+        child = fork()
+        pinning.pin(child, last)
+        assert os.sched_getaffinity(child) == last
+        pinning.restore()
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="its own CPUs are fewer than all")
+def test_a_child_gets_no_more_cpus_than_its_parent_had() -> None:
+    """A postmaster that its service binds to some CPUs."""
+    own, other = (frozenset({cpu}) for cpu in sorted(os.sched_getaffinity(0))[:2])
+    with parent() as (process, fork):
+        placement.pin(process.pid, own)
+        pinning = placement.TemporaryPinning()
+        pinning.pin(process.pid, other)
+        child = fork()
+        pinning.pin(child, other)
+        pinning.restore()
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == own
 
 
 def test_a_later_process_of_the_same_number_is_left_alone() -> None:

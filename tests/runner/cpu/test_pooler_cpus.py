@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import psutil
 import pytest
 
-from pgperf.core.records import Page, Route, WorkloadDefinition
+from pgperf.core.records import Cohort, Definition, Page, Plan, Route, WorkloadDefinition
 from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.cpu.pooler_cpus import PoolerCpus
 from pgperf.runner.plan import make_plan
@@ -28,8 +29,8 @@ FOUR = CpuPlacement(
 @pytest.mark.parametrize(
     ("reached", "cpus", "reasons"),
     [
-        ({"pgbouncer": False}, {0}, {"pgbouncer": "0; those of the clients: only clients reach it"}),
-        ({"web": True}, {1, 2}, {"web": "1, 2; those of the web servers: only web servers reach it"}),
+        ({"pgbouncer": False}, {0}, {"pgbouncer": "CPU 0, as the clients: only clients use this pooler"}),
+        ({"web": True}, {1, 2}, {"web": "CPUs 1, 2, as the web servers: only web servers use this pooler"}),
     ],
 )
 def test_a_pooler_is_beside_those_that_reach_it(
@@ -52,8 +53,10 @@ def test_one_that_both_reach_has_one_place(order: tuple[bool, bool]) -> None:
     assert (poolers.is_beside_server(7), poolers.is_beside_server(8)) == (True, False)
     found = poolers.to_json(APART)
     assert found["pgbouncer"] == found["web"]
-    assert found["web"].startswith("1, 2; those of the server: web servers reach it as well as clients")
-    assert found["other"].startswith("0; ")
+    assert found["web"].startswith(
+        "CPUs 1, 2, as the database server: clients and web servers use this pooler"
+    )
+    assert found["other"].startswith("CPU 0, as the clients: ")
 
 
 def test_one_that_both_reach_runs_where_no_client_of_either_does() -> None:
@@ -62,6 +65,33 @@ def test_one_that_both_reach_runs_where_no_client_of_either_does() -> None:
     assert (poolers.of(7, FOUR), poolers.is_shared(7)) == ({1, 2, 3}, False)
     poolers.reached(7, "pgbouncer", False)
     assert (poolers.of(7, FOUR), poolers.is_shared(7)) == ({2, 3}, True)
+
+
+def test_one_that_web_servers_may_use_has_the_place_of_one_that_they_do() -> None:
+    poolers = PoolerCpus()
+    poolers.reached(7, "pgbouncer", False)
+    poolers.expect(["web"])
+    poolers.place()
+    assert (poolers.of(7, FOUR), poolers.is_shared(7)) == ({2, 3}, True)
+    assert poolers.to_json(FOUR) == {
+        "pgbouncer": "CPUs 2, 3, as the database server: clients use this pooler, and web servers may, too"
+    }
+    poolers.saw("web")
+    poolers.place()
+    assert poolers.of(7, FOUR) == {2, 3}, "it stays there for the run"
+
+
+def test_one_that_web_servers_are_seen_to_use_later_says_where_it_was() -> None:
+    poolers = PoolerCpus()
+    poolers.reached(7, "pgbouncer", False)
+    poolers.expect(["web"])
+    poolers.saw("web")
+    poolers.place()
+    assert poolers.of(7, FOUR) == {0, 1}
+    poolers.reached(7, "web", True)
+    poolers.place()
+    assert poolers.of(7, FOUR) == {2, 3}
+    assert poolers.to_json(FOUR)["web"].endswith("; until that was seen, CPUs 0, 1, as the clients")
 
 
 def test_where_all_share_their_cpus_there_is_nothing_to_decide() -> None:
@@ -89,8 +119,18 @@ def web(routes: dict[str, Route]) -> Iterator[Route]:
         server.communicate()
 
 
+def by_layer(plan: Plan) -> Plan:
+    """With a cohort for each layer, as where they do not fit into one."""
+    layers = dict.fromkeys(variant.layer for variant in plan.variants)
+    cohorts = [tuple(variant for variant in plan.variants if variant.layer == layer) for layer in layers]
+    return replace(plan, cohorts=tuple(map(Cohort, cohorts)))
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="apart needs two CPUs")
-def test_a_pooler_of_clients_and_web_servers_is_bound_once(routes: dict[str, Route], web: Route) -> None:
+@pytest.mark.parametrize("planned", [make_plan, lambda what: by_layer(make_plan(what))], ids=["one", "two"])
+def test_a_pooler_of_clients_and_web_servers_is_bound_once(
+    planned: Callable[[Definition], Plan], routes: dict[str, Route], web: Route
+) -> None:
     pytest.importorskip("pycurl")
     pooler = pooler_process.process(routes["pgbouncer"].port)
     assert pooler
@@ -100,12 +140,12 @@ def test_a_pooler_of_clients_and_web_servers_is_bound_once(routes: dict[str, Rou
         routes=("pgbouncer", "web"), web_routes={"web": ""}, placement="apart", blocks=2, slice_ms=50, nominal_us={},
     )  # fmt: skip
     watcher = Watcher(pooler)
-    result = execute(make_plan(what), {**routes, "web": web}, RunSettings("", "shared"), watcher)
+    result = execute(planned(what), {**routes, "web": web}, RunSettings("", "shared"), watcher)
     placed = result.environment["placement"]
     seen = {frozenset(cpus) for cpus in watcher.cpus}
     assert seen <= {frozenset(before), frozenset(placed["server"])}
     assert watcher.cpus[-1] == set(placed["server"])
     assert placed["poolers"]["pgbouncer"] == placed["poolers"]["web"]
-    assert "web servers reach it as well as clients" in placed["poolers"]["web"]
+    assert "clients and web servers use this pooler" in placed["poolers"]["web"]
     assert {block.cpu_account["role_cpus"]["pooler_beside_server"] for block in watcher.blocks} == {True}
     assert psutil.Process(pooler).cpu_affinity() == before

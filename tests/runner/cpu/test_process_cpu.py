@@ -11,7 +11,7 @@ import pytest
 
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.cpu.host import Host
-from pgperf.runner.cpu.process_cpu import ProcessCpu, _ended, _run_ns, _with_children
+from pgperf.runner.cpu.process_cpu import ProcessCpu, _ended, _run_ns
 from pgperf.runner.cpu.schedstat import ProcessStat
 
 WORK = "[sum(range(200_000)) for _ in range(20)]"
@@ -82,7 +82,49 @@ def test_a_parent_has_the_time_of_children_without_that_from_before_the_block() 
         20: ProcessStat(start_ticks=2, parent=10, run_ns=70, reaped_ns=30),
     }
     after = {10: ProcessStat(start_ticks=1, parent=0, run_ns=14, reaped_ns=500 + 100 + 25)}
-    assert _with_children(10, before, after) == 4 + 25
+    assert _ended(before, after) == {10: 25}
+
+
+def test_an_ancestor_has_no_time_from_before_the_block_of_a_line_that_ends_in_it() -> None:
+    """cron, its child, a shell and a job that ran for half an hour; beside them, what disturbs."""
+    half_an_hour, within = 1_800 * 10**9, 5 * 10**9
+    before = {
+        1: ProcessStat(start_ticks=0, parent=0, run_ns=9, reaped_ns=3),
+        10: ProcessStat(start_ticks=1, parent=1, run_ns=2, reaped_ns=7),
+        20: ProcessStat(start_ticks=2, parent=10, run_ns=30, reaped_ns=0),
+        30: ProcessStat(start_ticks=2, parent=20, run_ns=40, reaped_ns=8),
+        40: ProcessStat(start_ticks=3, parent=30, run_ns=half_an_hour, reaped_ns=0),
+        50: ProcessStat(start_ticks=4, parent=1, run_ns=6, reaped_ns=0),
+    }
+    after = {
+        1: before[1],
+        10: before[10]._replace(reaped_ns=7 + 30 + 40 + 8 + half_an_hour + within),
+        50: before[50]._replace(reaped_ns=within),
+    }
+    assert _ended(before, after) == {1: 0, 10: within, 50: within}
+
+
+def test_a_number_that_was_given_away_again_ends_the_line() -> None:
+    """Processes are read one after the other: two may seem to be the parents of each other."""
+    each = ProcessStat(start_ticks=2, parent=0, run_ns=70, reaped_ns=30)
+    round_about = {20: each._replace(parent=30), 30: each._replace(parent=20), 40: each._replace(parent=30)}
+    before = {10: each, **round_about}
+    after = {10: each._replace(reaped_ns=35), 30: each._replace(start_ticks=9)}
+    assert _ended(before, after) == {10: 5, 30: 30}
+
+
+def test_each_process_is_looked_up_a_few_times_however_long_the_line_is() -> None:
+    class Counted(dict[int, ProcessStat]):
+        looked_up = 0
+
+        def __getitem__(self, pid: int) -> ProcessStat:
+            self.looked_up += 1
+            return super().__getitem__(pid)
+
+    each = ProcessStat(start_ticks=1, parent=0, run_ns=1, reaped_ns=0)
+    before = Counted({pid: each._replace(parent=pid - 1) for pid in range(1, 1_001)})
+    assert _ended(before, {1: each._replace(reaped_ns=999 + 5)}) == {1: 5}
+    assert before.looked_up <= 5 * len(before)
 
 
 def test_the_time_of_an_ended_process_is_its_parents() -> None:
@@ -126,10 +168,8 @@ def test_an_ended_process_counts_less_its_earlier_time() -> None:
     )
     before = {10: shell, 20: job, 30: maker}
     after = {10: shell._replace(reaped_ns=500 + 100 + 25), 30: maker._replace(reaped_ns=8)}
-    assert _ended(before, after, ours=set()) == 25 + 8
-    assert _ended(before, after, ours={30}) == 25
-    assert _ended(before, after, ours={10, 30}) == 0
-    assert _ended(before, {30: maker}, ours=set()) == 0  # and so is its parent: nobody seen has it
+    assert _ended(before, after) == {10: 25, 30: 8}
+    assert _ended(before, {30: maker}) == {30: 0}  # and so is its parent: nobody seen has it
 
 
 def test_a_reused_pid_is_another_process() -> None:

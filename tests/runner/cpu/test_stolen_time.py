@@ -1,6 +1,7 @@
 """Whether CPU times contain stolen time, on made-up machines and on this one."""
 
 import gzip
+import platform
 from pathlib import Path
 
 import pytest
@@ -59,5 +60,14 @@ def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
     assert found(root) is None
 
 
-def test_this_machine_has_an_answer() -> None:
-    assert in_cpu_times() in (True, False, None)
+def test_the_kernel_is_that_of_this_machine_unless_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = guest(tmp_path)
+    (root / "proc/config.gz").unlink()
+    (root / "boot").mkdir()
+    (root / "boot/config-7.0-here").write_text(WITHOUT)
+    monkeypatch.setattr(platform, "release", lambda: "7.0-here")
+    for machine, known in (("x86_64", True), ("s390x", None)):
+        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        assert in_cpu_times(root) is known

@@ -7,13 +7,14 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pgperf.core.records import Page, Route, WorkloadDefinition
+from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import web_processes
 from tests.example.web_programs import HAS_NGINX
 from tests.runner.builders import definition
@@ -22,13 +23,23 @@ from tests.runner.processes import real_web_servers
 
 needs_nginx = pytest.mark.skipif(not HAS_NGINX, reason="nginx is not installed: make nginx")
 
-#: Opens a socket and prints its port. Children inherit it; `daemon` closes it, as mod_wsgi's do.
+#: Opens a socket, or has inherited one, and prints its port. Children inherit it; `daemon` closes it,
+#: as mod_wsgi's do. On a Unix socket they accept nothing.
 _SERVER = """
 import os, socket, sys, time
-listener = socket.create_server(("127.0.0.1", 0))
-upstream = socket.create_connection(("127.0.0.1", int(sys.argv[1]))) if sys.argv[1] else None
+upstream, inherited = sys.argv[1:]
+if inherited:
+    listener = socket.socket(fileno=int(inherited))
+else:
+    listener = socket.create_server(("127.0.0.1", 0))
+host, _, at = upstream.rpartition(":")
+if host == "unix":
+    connected = socket.socket(socket.AF_UNIX)
+    connected.connect(at)
+elif host:
+    connected = socket.create_connection((host, int(at)))
 set_up, says_so = os.pipe()
-pids = []
+pids = [os.getpid()]
 for kind in ("worker", "worker", "daemon"):
     pid = os.fork()
     if not pid:
@@ -37,36 +48,50 @@ for kind in ("worker", "worker", "daemon"):
         if kind == "daemon":
             listener.close()
         os.write(says_so, b".")
-        if kind != "daemon":
+        if kind != "daemon" and listener.family == socket.AF_INET:
             kept = listener.accept()
         time.sleep(3600)
     pids.append(pid)
     os.read(set_up, 1)
-print(listener.getsockname()[1], *pids, flush=True)
+print(listener.getsockname()[1] if listener.family == socket.AF_INET else 0, *pids, flush=True)
 sys.stdin.read()
-for pid in pids:
+for pid in pids[1:]:
     os.kill(pid, 9)
 """
+#: Starts a program, and holds the sockets that it has given to it.
+_KEEPER = ("sh", "-c", '"$@"; :', "sh")
 
 Start = Callable[..., tuple[int, list[int]]]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server; returns its port and its pids, the first process first."""
+    """Starts a server, perhaps on a socket that belongs to it from then on, or to what starts it
+    (`by`); returns its port and its pids, the first process first.
+    """
     running: list[subprocess.Popen[str]] = []
 
-    def run(upstream: int | str = "") -> tuple[int, list[int]]:
+    def run(
+        upstream: str = "",
+        listener: socket.socket | None = None,
+        by: Sequence[str] = (),
+        errors: socket.socket | None = None,
+    ) -> tuple[int, list[int]]:
+        given = (listener.fileno(),) if listener else ()
         process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER, str(upstream)],
+            [*by, sys.executable, "-c", _SERVER, upstream, "".join(map(str, given))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=errors.fileno() if errors else None,
+            pass_fds=given,
             text=True,
         )
         running.append(process)
+        if listener:
+            listener.close()
         assert process.stdout
-        port, *children = map(int, process.stdout.readline().split())
-        return port, [process.pid, *children]
+        port, *pids = map(int, process.stdout.readline().split())
+        return port, pids
 
     yield run
     for process in running:
@@ -96,7 +121,7 @@ def test_a_proxys_servers_are_at_the_other_ends_of_its_connections(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     behind, servers = start()
-    port, proxies = start(behind)
+    port, proxies = start(f"127.0.0.1:{behind}")
     monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
     found = web_processes.find(port)
     assert sorted(found.proxy or []) == sorted(proxies)
@@ -120,6 +145,61 @@ def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> No
     port, _pids = start()
     assert web_processes.find(1).web is None
     assert web_processes.connections([os.getpid()]).peer_ports.isdisjoint({port})
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_who_keeps_the_socket_of_a_server_is_none_of_it(
+    kind: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As systemd keeps that of gunicorn.socket, and as many programs are its children."""
+    listener, upstream = listening(kind, tmp_path)
+    behind, servers = start(listener=listener, by=_KEEPER)
+    if kind == "tcp":
+        assert sorted(web_processes.find(behind).web or []) == sorted(servers)
+    port, proxies = start(upstream)
+    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    found = web_processes.find(port)
+    assert sorted(found.proxy or []) == sorted(proxies)
+    assert sorted(found.web or []) == sorted(servers)
+
+
+def test_the_first_process_of_all_is_no_server_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may run the same program as they do: an interpreter."""
+    parents = {7: 1, 8: 7, 9: 1}
+    monkeypatch.setattr(schedstat, "parent", parents.get)
+    monkeypatch.setattr(schedstat, "children", lambda pid: [each for each in parents if parents[each] == pid])
+    monkeypatch.setattr(web_processes, "_differ", lambda pid, other: False)
+    held = {1: {5}, 7: {5}, 8: {5}, 9: {6}}
+    assert web_processes._server([1, 7, 8], {5}, held) == [7, 8]
+    assert web_processes._server([1], {5}, {1: {5}}) == [], "it has not started the server yet"
+
+
+def test_a_server_behind_a_unix_socket_is_found_while_no_process_holds_the_connection(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a short request is closed before its holder is looked for; here it is not accepted."""
+    listener, upstream = listening("unix", tmp_path)
+    _port, servers = start(listener=listener)
+    port, proxies = start(upstream)
+    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    found = web_processes.find(port)
+    assert sorted(found.web or []) == sorted(servers)
+    assert sorted(found.workers) == sorted(servers[1:])
+
+
+def test_a_log_that_a_proxy_writes_to_is_no_web_server(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As systemd's journal, to which the errors of services go."""
+    listener, _ = listening("unix", tmp_path)
+    path = listener.getsockname()
+    start(listener=listener)
+    with socket.socket(socket.AF_UNIX) as log:
+        log.connect(path)
+        port, proxies = start(errors=log)
+    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "journal")
+    found = web_processes.find(port)
+    assert (sorted(found.proxy or []), found.web) == (sorted(proxies), None)
 
 
 def tree(process: psutil.Process) -> list[int]:

@@ -229,20 +229,67 @@ def test_each_process_is_pinned_to_one_place(
     assert pins.given == {pid: {cpus} for pid, cpus in expected.items()}
 
 
+WITH_PAGES = definition(
+    workloads=(WorkloadDefinition("page", "SELECT 1", page=Page("/")),), layers=("psycopg", "http"),
+    routes=("pgbouncer", "web"), web_routes={"web": ""}, nominal_us={},
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("layers", "cpus"), [(("http",), BEHIND), (("psycopg",), SERVER), (("psycopg", "http"), SERVER)]
-)
-def test_new_backends_have_the_cpus_that_serve_all_who_reconnect(
-    layers: tuple[str, ...], cpus: frozenset[int]
+    ("cohorts", "cpus", "reason"),
+    [
+        ([[through(30)], [behind("web", 30, [40])]], SERVER, "clients and web servers use this pooler"),
+        ([[behind("web", 30, [40])], [through(30)]], SERVER, "clients and web servers use this pooler"),
+        ([[through(30)], [behind("web", None, [40])]], SERVER, "web servers may, too"),
+        ([[behind("web", None, [40])], [through(30)]], CLIENTS, "only clients use this pooler"),
+        ([[through(30), behind("web", None, [40])]], CLIENTS, "only clients use this pooler"),
+    ],
+    ids=["clients first", "pages first", "clients first, each its own", "pages first, each its own", "each its own"],
+)  # fmt: skip
+def test_a_pooler_has_one_place_in_all_cohorts(
+    cohorts: list[list[ClientGroup]], cpus: frozenset[int], reason: str
 ) -> None:
-    what = definition(
-        workloads=(WorkloadDefinition("page", "SELECT 1", page=Page("/")),), layers=layers, routes=("tcp", "web"),
-        web_routes={"web": ""}, connection_modes=("per_operation",), nominal_us={},
-    )  # fmt: skip
+    over = ServerProbe([], None, "lent", True)
+    over._pinning, over._poolers = (pins := Pins()), {"pgbouncer": 30}  # type: ignore[assignment]
+    over._web_routes = {"web": Route("web", "", 0, "", "", "", url="http://127.0.0.1:1")}
+    over.bind(make_plan(WITH_PAGES), FOUR)
+    for groups in cohorts * 2:
+        over._pin(groups, [], FOUR)
+    assert pins.given[30] == {cpus}
+    assert reason in over.pooler_placement(FOUR)["pgbouncer"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "fewer"),
+    [([behind("web", 30, [40])], None), ([through(30), behind("web", 30, [40])], len(SERVER))],
+    ids=["web servers alone", "one pooler for both"],
+)
+def test_a_database_that_has_fewer_cpus_than_web_servers_says_how_many(
+    groups: list[ClientGroup], fewer: int | None
+) -> None:
+    over = ServerProbe([], None, "lent", True)
+    over._pinning = Pins()  # type: ignore[assignment]
+    over._pin(groups, [], FOUR)
+    assert [group.database_cpus for group in groups] == [*[None] * (len(groups) - 1), fewer]
+
+
+@pytest.mark.parametrize(
+    ("layers", "cpus", "fewer"),
+    [
+        (("http",), BEHIND, None), (("psycopg",), SERVER, len(SERVER)), (("psycopg", "http"), SERVER, len(SERVER)),
+    ],
+)  # fmt: skip
+def test_new_backends_have_the_cpus_that_serve_all_who_reconnect(
+    layers: tuple[str, ...], cpus: frozenset[int], fewer: int | None
+) -> None:
+    what = replace(WITH_PAGES, layers=layers, routes=("tcp", "web"), connection_modes=("per_operation",))
     over = ServerProbe([], None, "lent", True)
     over._pinning, over._postmaster = (pins := Pins()), 7  # type: ignore[assignment]
     over.bind(make_plan(what), FOUR)
     assert pins.given == {7: {cpus}}
+    group = behind("web", None, [])
+    over._pin([group], [], FOUR)
+    assert group.database_cpus == fewer, "those of backends that begin with each request"
 
 
 class Left:

@@ -72,6 +72,14 @@ def site_modules() -> None:
     discovery.discover()
 
 
+@pytest.fixture
+def one_heartbeat(settings: Any) -> None:
+    """For runs in a test's transaction. However slow the machine is, no heartbeat comes from a second
+    connection: it does not see the rows of the transaction, and would take the run away.
+    """
+    settings.PGPERF = {**settings.PGPERF, "STALE_SECONDS": 3600.0}
+
+
 @pytest.fixture(scope="session")
 def stack() -> dict[str, str]:
     """The variables of the running stack."""

@@ -11,7 +11,7 @@ from tests.waiting import until
 def rows_of(parts: Iterable[Part]) -> list[Worker]:
     """The rows of workers that have just started."""
     number = len([*parts])
-    until(lambda: Worker.objects.count() >= number, 30, f"{number} workers have their rows")
+    until(lambda: Worker.objects.count() >= number, 120, f"{number} workers have their rows")
     return list(Worker.objects.all())
 
 

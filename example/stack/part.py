@@ -64,7 +64,7 @@ class Part:
     def await_answer(self) -> None:
         """Wait until the started process answers. Raises StackError with the end of its log."""
         assert self.process
-        while not self.answers(self):
+        while not self.answers(self) or self.has_ended():  # another server may answer on its port
             self._check_starting(self.process)
             time.sleep(0.02)
 

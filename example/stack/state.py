@@ -53,8 +53,17 @@ class State:
 
 def free_port(taken: set[int]) -> int:
     """A free loopback port."""
-    candidates = random.sample(PORTS, 200)
+    candidates = random.sample(own_ports(), 200)
     return next(port for port in candidates if port not in taken and is_free(port))
+
+
+def own_ports() -> range:
+    """All; in a process of pytest-xdist its own share, which no other one chooses from.
+
+    They start stacks at the same time, and a port stays free until the server listens.
+    """
+    worker, count = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    return PORTS[int(worker.removeprefix("gw")) :: int(count)] if worker else PORTS
 
 
 def is_free(port: int) -> bool:

@@ -29,7 +29,7 @@ from tests import factories
 from tests.admin.form_data import form_data
 from tests.runner.builders import definition
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 
 SECRET = "hushed"
 KINDS = ("database", "workload", "benchmark")

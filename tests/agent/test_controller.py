@@ -94,6 +94,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller, "ANSWER_S", 0.1)
 
 
+class FalseClock:
+    """Time passes in sleeps alone, however slow the machine is."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
 def controller_of(run: Run) -> AgentController:
     agent = AgentController(run)
     agent.ask()
@@ -258,6 +271,9 @@ class TestSamples:
     def test_the_agent_s_time_to_answer_does_not_pass_while_the_database_is_away(
         self, run: Run, sent: list[Any], impatient: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        false_clock = FalseClock()
+        for module in (controller, db_retry):
+            monkeypatch.setattr(module, "time", false_clock)
         monkeypatch.setattr(db_retry, "PAUSE_S", 2 * controller.ANSWER_S)
         said = [OperationalError("the site's database restarts"), None, Answer(_WATCHING, b"", AGENT, "")]
 

@@ -60,11 +60,12 @@ def test_a_table_that_scrolls_fades_at_its_edge_until_its_end_is_shown(page: Pag
     page.set_viewport_size({"width": 800, "height": 900})
     page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
     fades = "each => getComputedStyle(each).getPropertyValue('--pgperf-fade')"
+    until_it_fades = "([each, by]) => getComputedStyle(each).getPropertyValue('--pgperf-fade') === by"
     shown = page.locator(".pgperf-scroll:visible")
     wide = shown.evaluate_all("all => all.findIndex(each => each.scrollWidth > each.clientWidth)")
     fitting = shown.evaluate_all("all => all.findIndex(each => each.scrollWidth <= each.clientWidth)")
-    assert shown.nth(wide).evaluate(fades) == "32px"
+    # A frame after the layout or the scrolling has it.
+    page.wait_for_function(until_it_fades, arg=[shown.nth(wide).element_handle(), "32px"])
     assert shown.nth(fitting).evaluate(fades) == "0px"
     shown.nth(wide).evaluate("each => each.scrollTo(each.scrollWidth, 0)")
-    page.wait_for_timeout(100)
-    assert shown.nth(wide).evaluate(fades) == "0px"
+    page.wait_for_function(until_it_fades, arg=[shown.nth(wide).element_handle(), "0px"])

@@ -182,8 +182,8 @@ def test_a_page_that_a_reload_does_not_help_is_loaded_again_once(page: Page) -> 
     run = factories.make_run(Run.Status.RUNNING)
     plain = page.context.new_page()
     plain.route("**/progress/", lambda route: route.fulfill(status=403))
-    loads: list[str] = []
-    plain.on("load", lambda loaded: loads.append(loaded.url))
+    loads: list[str] = []  # as they begin: a page may be left before it is loaded
+    plain.on("request", lambda asked: loads.append(asked.url) if asked.is_navigation_request() else None)
     plain.goto(f"/admin/pgperf/run/{run.pk}/change/")
     expect(plain.locator("[data-part=trouble]")).to_be_visible()
     assert len(loads) == 2
@@ -204,10 +204,10 @@ def test_a_hidden_page_does_not_poll(own_page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING)
     own_page.clock.install()
     own_page.goto(f"/admin/pgperf/run/{run.pk}/change/")
-    asked: list[str] = []
-    own_page.on("request", lambda request: asked.append(request.url) if "progress" in request.url else None)
     own_page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     own_page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    asked: list[str] = []
+    own_page.on("request", lambda request: asked.append(request.url) if "progress" in request.url else None)
     own_page.clock.run_for(20_000)
     assert asked == []
     own_page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")

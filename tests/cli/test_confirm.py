@@ -17,7 +17,7 @@ from pgperf.worker import execution
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition as fake
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 NUMBERS = VerdictNumbers(response_us=60.0, parts_us={"latency": 40.0})
 VERDICT = Verdict("latency", "likely", numbers=NUMBERS, intervention="double_clients").to_json()
 

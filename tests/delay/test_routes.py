@@ -16,5 +16,6 @@ def test_only_delayed_routes_take_longer(routes: dict[str, Route]) -> None:
         with ControlConnection(far) as monitor:
             begin = time.monotonic()
             assert monitor.query("SELECT 1") == [["1"]]
-            assert time.monotonic() - begin >= 0.04
+            # Each way, the relay may be half a millisecond early: by what waking up usually takes.
+            assert time.monotonic() - begin >= 0.039
     assert list(found) == ["tcp", "tcp+40ms"]

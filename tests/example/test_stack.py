@@ -18,7 +18,7 @@ from example.stack.errors import StackError
 from example.stack.place import Place
 from example.stack.postgres import READER, TRUSTED
 from example.stack.stack import SERVERS, Stack
-from example.stack.state import SITE_PORT, State
+from example.stack.state import PORTS, SITE_PORT, State, own_ports
 from pgperf.access import guardrails
 from pgperf.core.records import Route
 from pgperf.runner.cpu import cgroups
@@ -131,6 +131,15 @@ def test_only_a_stack_that_is_kept_tries_the_sites_usual_port(
     monkeypatch.setattr(Stack, "_start", lambda stack, names: None)
     with Stack(tmp_path / "own", ["postgres", "site"], keep=keep) as stack:
         assert (stack.state.ports["site"] == SITE_PORT) is keep
+
+
+def test_processes_that_share_a_test_run_have_ports_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "3")
+    found: list[int] = []
+    for number in range(3):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
+        found += own_ports()
+    assert sorted(found) == list(PORTS)
 
 
 def test_the_server_has_a_control_group_of_its_own(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Restarting parts that end."""
 
+import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,8 +35,11 @@ def test_a_part_that_ends_is_restarted(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_part_that_does_not_stay_up_ends_the_watch(tmp_path: Path) -> None:
-    part = Part("brief", [sys.executable, "-c", "print('out of ink')"], tmp_path / "log", lambda _: True)
+    script = "echo out of ink; exec sleep 600"
+    part = Part("brief", ["sh", "-c", script], tmp_path / "log", lambda part: bool(part.log_since_start()))
     part.start()
+    assert part.process is not None
+    part.process.kill()
     with pytest.raises(StackError, match=r"brief ended right after its start(?s:.*)out of ink"):
         watch.watch([part])
 
@@ -44,6 +47,19 @@ def test_a_part_that_does_not_stay_up_ends_the_watch(tmp_path: Path) -> None:
 def test_a_part_that_ends_during_its_start_gives_an_error_with_its_log(tmp_path: Path) -> None:
     part = Part("refuser", ["sh", "-c", "echo no such thing; exit 3"], tmp_path / "log", lambda _: False)
     with pytest.raises(StackError, match=r"refuser ended with code 3(?s:.*)no such thing"):
+        part.start()
+
+
+def test_a_part_that_has_ended_does_not_answer_by_another_s_server(tmp_path: Path) -> None:
+    """Such a server has its port already."""
+
+    def answers(part: Part) -> bool:
+        assert part.process
+        os.waitid(os.P_PID, part.process.pid, os.WEXITED | os.WNOWAIT)
+        return True
+
+    part = Part("twin", ["sh", "-c", "echo address in use; exit 1"], tmp_path / "log", answers)
+    with pytest.raises(StackError, match=r"twin ended with code 1(?s:.*)address in use"):
         part.start()
 
 

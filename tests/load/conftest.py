@@ -19,6 +19,10 @@ from tests.shared_workers import rows_of, there_again
 from tests.short_runs import request
 
 NAMES = ("a", "b")
+#: What a busy machine may do to a slice.
+LATE = "a client began after the common window had opened"
+#: A busy machine tells the time late. A run refuses a clock that is too bad for its windows.
+WORST_ERROR_US = 50_000
 IMPATIENT = "tests.settings_impatient"
 
 

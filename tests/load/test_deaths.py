@@ -144,8 +144,9 @@ def kill_a_working_client(part: Part) -> None:
     def killed() -> bool:
         for each in clients(part):
             if _cpu_s(each) - before.get(each.pid, 0.0) > 0.1:
-                each.kill()
-                return True
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+                    return True
         return False
 
     until(killed, 120, "a working client is killed")

@@ -5,6 +5,7 @@ owner of the runs is on the database's host. The machine is one: what the hosts 
 faster than what one does.
 """
 
+import csv
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import pytest
 from example.stack import fleet as fleets
 from example.stack.fleet import Fleet
 from example.stack.network_hosts import Host, refusal
+from tests.load.conftest import LATE, WORST_ERROR_US
 from tests.waiting import until
 
 REFUSAL = refusal()
@@ -67,22 +69,33 @@ def words(fleet: Fleet, script: str) -> list[str]:
 def test_one_host_and_four_give_the_same_throughput(fleet: Fleet) -> None:
     """With the same clients in all, within the interval of their comparison, in the same rounds.
 
-    A 95 % interval misses 1 in one of 20 runs. A difference is asked again, of twice as many blocks.
+    A 95 % interval misses 1 in one of 20 runs. A difference is asked twice again, each time of twice
+    as many blocks.
     """
     told, compared = _one_and_four(fleet, blocks=4)
-    if compared["outcome"] == "differs":
-        told, again = _one_and_four(fleet, blocks=8)
-        assert again["low"] <= 1 <= again["high"], (compared, again)
+    misses = [compared] if compared["outcome"] == "differs" else []
+    while misses:
+        told, again = _one_and_four(fleet, blocks=4 << len(misses))
+        if again["low"] <= 1 <= again["high"]:
+            break
+        misses.append(again)
+        assert len(misses) < 3, misses
     rows = {row["label"]: row for row in told["variants"]}
     four = rows["libpq · tcp · 8 clients · 4 load hosts"]
     assert [host["name"] for host in four["cpu_account"]["load_hosts"]] == list(AHEAD_S)
-    assert four["verdict"]["checks"]["little"]["holds"]
+    assert four["verdict"]["checks"]["little"]["holds"] or _was_late(fleet, told["run"]["id"], four["label"])
 
     facts = told["run"]["environment"]["load_hosts"]
     assert facts["start_skew_us"] is not None
     assert set(facts["clocks"]) == set(AHEAD_S)
     for name, clock in facts["clocks"].items():
-        assert abs(clock["offset_ms"] + 1e3 * AHEAD_S[name]) * 1e3 <= clock["error_us"] < 5_000, name
+        assert abs(clock["offset_ms"] + 1e3 * AHEAD_S[name]) * 1e3 <= clock["error_us"] < WORST_ERROR_US, name
+
+
+def _was_late(fleet: Fleet, run: int, label: str) -> bool:
+    """Had a slice of the variant a client that began too late? The window lacks its operations."""
+    raw = csv.DictReader(fleet.python("manage.py", "pgperf", "export", str(run), "--raw").splitlines())
+    return any(row["label"] == label and LATE in row["disturbed"] for row in raw)
 
 
 def _one_and_four(fleet: Fleet, blocks: int) -> tuple[dict[str, Any], dict[str, Any]]:

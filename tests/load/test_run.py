@@ -8,10 +8,8 @@ from pgperf.runner import slice_length
 from pgperf.runner.rate_search import RateSearch
 from pgperf.runs import store
 from pgperf.worker import execution
-from tests.load.conftest import ask
-
-#: What a busy machine may do to a slice.
-LATE = "a client began after the common window had opened"
+from tests.busy_machine import too_busy
+from tests.load.conftest import LATE, WORST_ERROR_US, ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,22 +24,25 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
         for hosts in ("", " · 2 load hosts")
         for control in ("", " · control 1")
     }
+    blocks = store.load_blocks(run)
+    late = {block.variant.label for block in blocks for piece in block.slices if piece.disturbed == LATE}
     own, hosted = rows["libpq · tcp · 4 clients"], rows["libpq · tcp · 4 clients · 2 load hosts"]
     assert (own.hosts, hosted.hosts) == (0, 2)
     for row in (own, hosted):
         record = row.record
         assert row.ops > 100
         assert record.diagnostics
-        assert record.diagnostics.backends == pytest.approx(4)
+        backends = record.diagnostics.backends
+        assert backends == pytest.approx(4) or (backends is None and too_busy(record.diagnostics.notes))
         assert record.verdict
-        assert record.verdict.checks.little.holds, row.label
+        assert record.verdict.checks.little.holds or row.label in late, row.label
         assert record.cpu_us_per_op.client
         assert record.cpu_us_per_op.server
         assert record.cpu_account
         assert record.cpu_account.cpus == own.record.cpu_account.cpus, "one machine counts once"
     compared = {(each.variant.label, each.baseline.label) for each in run.comparisons.all()}
     assert (hosted.label, own.label) in compared
-    for block in store.load_blocks(run):
+    for block in blocks:
         for piece in block.slices:
             assert piece.disturbed in ("", LATE)
             assert piece.window_ns == 500_000_000
@@ -49,7 +50,7 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
     workers = {name: host["worker"].split("@")[0] for name, host in facts["hosts"].items()}
     assert workers == {"a": "pgperf-load-a", "b": "pgperf-load-b"}
     for clock in facts["clocks"].values():  # it is the same clock in truth
-        assert abs(clock["offset_ms"]) * 1000 <= clock["error_us"] < 5_000
+        assert abs(clock["offset_ms"]) * 1000 <= clock["error_us"] < WORST_ERROR_US
     assert facts["start_skew_us"] > 0
     assert not LoadShare.objects.exists()
 

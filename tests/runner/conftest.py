@@ -4,6 +4,7 @@ control group.
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, LiteralString
@@ -71,16 +72,26 @@ def postmaster(routes: dict[str, Route]) -> psutil.Process:
 
 
 @pytest.fixture
-def no_idle_pool(routes: dict[str, Route], superuser_login: dict[str, Any]) -> None:
-    """End what the pooler keeps from earlier tests. It closes a connection that was idle for ten
+def no_idle_pool(stack: dict[str, str], superuser_login: dict[str, Any]) -> None:
+    """End what the poolers keep from earlier tests. They close a connection that was idle for ten
     minutes, and a slice in which another session ends lacks the server's CPU time.
     """
-    pooler = pooler_process.process(routes["pgbouncer"].port)
-    assert pooler
+    ports = [int(port) for name, port in stack.items() if "_PGBOUNCER_" in name and name.endswith("_PORT")]
+    poolers = {pid for pid in map(pooler_process.process, ports) if pid}
+    poolers |= {each.pid for each in psutil.Process().children() if _name(each) == pooler_process.NAMES[0]}
+    assert len(poolers) >= len(ports) > 0
     with psycopg.connect(**superuser_login) as admin:
-        kept = Sessions.of(admin.execute(QUERY).fetchall()).from_process(pooler)
+        sessions = Sessions.of(admin.execute(QUERY).fetchall())
+        kept = [pid for pooler in poolers for pid in sessions.from_process(pooler)]
         admin.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", (kept,))
-    until(lambda: not any(map(psutil.pid_exists, kept)), 30, "the pooler's connections have ended")
+    until(lambda: not any(map(psutil.pid_exists, kept)), 30, "the poolers' connections have ended")
+
+
+def _name(process: psutil.Process) -> str:
+    """ "" of one that has just ended."""
+    with suppress(psutil.NoSuchProcess):
+        return process.name()
+    return ""
 
 
 @pytest.fixture(params=[True, False], ids=["version 1", "version 2"])

@@ -14,6 +14,7 @@ from pgperf.runner.server.probe import ServerProbe
 from pgperf.runner.timed_slice import measure
 from tests.core.builders import variant
 from tests.runner.client_groups import groups_of
+from tests.runner.cpu.test_accounting import work, worker
 
 
 class TestWebServersThatKeepTheirConnections:
@@ -25,12 +26,13 @@ class TestWebServersThatKeepTheirConnections:
 
     def test_their_backends_are_those_that_were_found(self) -> None:
         """So the server is known without a control group of its own."""
-        group = self.group()
-        find_server_cgroup([group])
-        assert group.server_unknown == ""
-        accounting = SliceAccounting(Host.here(), group.processes())
-        sum(range(100_000))
-        found = accounting.close().fields()
+        with worker() as server:
+            group = replace(self.group(), server_pids=[server.pid])
+            find_server_cgroup([group])
+            assert group.server_unknown == ""
+            accounting = SliceAccounting(Host.here(), group.processes())
+            work(server)
+            found = accounting.close().fields()
         assert found["server_ns"] == found["server_busiest_ns"] > 0
 
     def test_nobody_waits_until_they_leave(self, monkeypatch: pytest.MonkeyPatch) -> None:

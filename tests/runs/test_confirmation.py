@@ -38,7 +38,7 @@ from tests.analysis.rows import summary
 from tests.factories import make_benchmark, make_database, make_run
 from tests.runner.builders import definition as fake
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 QUEUE_US = {"client": 0.0, "pooler": 0.0, "server": 0.0}
 NUMBERS = VerdictNumbers(response_us=211.0, parts_us={"client": 165.0}, queue_us=QUEUE_US)
 

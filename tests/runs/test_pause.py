@@ -19,7 +19,7 @@ from tests import factories
 from tests.runner.builders import definition
 
 Status = Run.Status
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 Commit = Callable[..., Any]
 
 

@@ -13,7 +13,7 @@ from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests import factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 
 
 @pytest.fixture

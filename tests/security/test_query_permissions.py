@@ -22,7 +22,7 @@ from pgperf.worker import execution
 from tests.factories import make_benchmark, make_database, make_run
 from tests.runner.builders import definition
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 DEFINER = (
     "pgperf.view_workload", "pgperf.add_workload", "pgperf.change_workload", "pgperf.import_workload",
     "pgperf.view_benchmark", "pgperf.add_benchmark", "pgperf.view_run", "pgperf.start_run",

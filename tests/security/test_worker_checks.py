@@ -16,7 +16,7 @@ from pgperf.worker.load_preparation import prepared
 from tests.factories import make_benchmark, make_database, make_run
 from tests.runner.builders import definition
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 Status = Run.Status
 
 

@@ -46,7 +46,7 @@ from tests.runner.forked_clients import Nursery, of_no_site
 from tests.short_runs import request
 
 Status = Run.Status
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
 
 
 @pytest.fixture(scope="module")

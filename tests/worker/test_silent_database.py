@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -43,11 +44,15 @@ def performing(run: Run, relay: DelayRelay) -> "subprocess.Popen[bytes]":
 
 
 def clients_of(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process(process.pid).children(recursive=True)
-        if any("pgperf.clients" in word for word in child.cmdline())
-    ]
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if "pgperf.clients" in argv(child)]
+
+
+def argv(process: psutil.Process) -> str:
+    """The words of its command; "" if it has ended: each block has its own clients."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
 
 
 def test_the_process_of_a_run_ends_with_its_clients_when_the_database_falls_silent() -> None:

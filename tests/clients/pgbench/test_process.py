@@ -12,6 +12,7 @@ from pgperf.clients.pgbench.process import ConnectionFailed, Pgbench
 from pgperf.core import protocol
 from pgperf.core.exceptions import LayerUnavailable, PgperfError
 from tests.clients.pgbench.test_report import KEPT
+from tests.open_files import open_files
 
 SPEC = protocol.Spec(
     host="db.example", dbname="a=b", user="o'hara", password="p:a\\secret9", options="-c x=1"
@@ -137,9 +138,10 @@ def test_failed_transactions_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_frozen_server_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Pgbench(playing(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 600"), SPEC)
     monkeypatch.setattr(process, "_GRACE_S", 3.0)
     with pytest.raises(PgperfError, match="the server does not answer"):
-        run(playing(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 600"), time_s=0.0)
+        program.run("SELECT 1;\n", ["--client=8"], 0.0)
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
@@ -165,7 +167,7 @@ def test_a_password_that_no_file_can_hold_is_refused(tmp_path: Path, password: s
 
 def test_nothing_is_left_open(tmp_path: Path) -> None:
     program = Pgbench(playing(tmp_path, summary(tmp_path)), SPEC)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files("/memfd:", "pipe:")
     program.run("SELECT 1;\n", [], 5.0)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not open_files("/memfd:", "pipe:") - before
     assert stat.S_IMODE(os.stat(f"/proc/self/fd/{program._passfile}").st_mode) == 0o600

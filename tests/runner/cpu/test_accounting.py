@@ -22,19 +22,30 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
 from tests.runner.builders import definition
 
-WORK = "import sys; sum(range(200_000)); print(flush=True); sys.stdin.read()"
+WORK = "import sys\nfor line in sys.stdin: sum(range(200_000)); print(flush=True)"
 
 
 @contextmanager
 def worker() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has worked, and now waits until its stdin ends."""
+    """A process that has worked, and waits for more until its stdin ends.
+
+    Threads of the tests' own process may end in a slice, and its CPU time is unknown then.
+    """
     with subprocess.Popen(
         [sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        assert process.stdout
-        process.stdout.readline()
+        work(process)
         yield process
         process.communicate()
+
+
+def work(process: subprocess.Popen[bytes]) -> None:
+    """Let it work, and wait until it has."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    process.stdout.readline()
 
 
 def account(**ticks_and_switches: TicksAndSwitches | None) -> SliceAccount:
@@ -85,23 +96,27 @@ def test_the_relay_counts_as_the_runner() -> None:
 
 
 def test_a_role_whose_process_ended_is_unknown() -> None:
-    with worker() as process:
-        accounting = SliceAccounting(
-            Host.here(), VariantProcesses(client=[process.pid], server=[os.getpid()], pooler=())
-        )
-    found = accounting.close()
+    with worker() as server:
+        with worker() as process:
+            accounting = SliceAccounting(
+                Host.here(), VariantProcesses(client=[process.pid], server=[server.pid], pooler=())
+            )
+        found = accounting.close()
     assert found.cpu_time["client"] is found.ticks_and_switches["client"] is None
     assert found.fields()["client_ns"] is found.fields()["client_busiest_ns"] is None
     assert found.fields()["server_ns"] is not None
 
 
 def test_short_lived_processes_of_the_server_count_as_auxiliaries(tmp_path: Path) -> None:
-    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
-    group = ServerCgroup(tmp_path, frozenset({os.getpid()}), iter((10**9, 10**12)).__next__)
-    account = SliceAccounting(
-        Host.here(), VariantProcesses(server=[os.getpid()], auxiliary=(), server_cgroup=group)
-    ).close()
+    with worker() as server:
+        (tmp_path / "cgroup.procs").write_text(f"{server.pid}\n")
+        group = ServerCgroup(tmp_path, frozenset({server.pid}), iter((10**9, 10**12)).__next__)
+        processes = VariantProcesses(server=[server.pid], auxiliary=(), server_cgroup=group)
+        accounting = SliceAccounting(Host.here(), processes)
+        work(server)
+        account = accounting.close()
     assert account.cpu_time["server"]
+    assert account.cpu_time["server"].run_ns > 0
     assert account.short_lived_ns == account.fields()["auxiliary_ns"]
     assert account.short_lived_ns == 10**12 - 10**9 - account.cpu_time["server"].run_ns
 

@@ -376,7 +376,10 @@ def test_connects_are_the_servers_where_it_has_its_own_group(
     """The postmaster counts its ended children too, in ticks."""
     used, reaped = passing(routes["tcp"], postmaster, others=others)
     assert used
-    assert 0.8 * reaped < used.run_ns < 1.5 * reaped
+    # The busy session works on between the reading of its group and that of itself, and a busy machine
+    # may part the two by milliseconds.
+    least = 0.5 if others else 0.8
+    assert least * reaped < used.run_ns < 1.5 * reaped
     assert (used.wait_ns, used.busiest_ns) == (None, None)
 
 

@@ -38,6 +38,7 @@ if host == "unix":
     connected.connect(at)
 elif host:
     connected = socket.create_connection((host, int(at)))
+set_up, says_so = os.pipe()
 pids = [os.getpid()]
 for kind in ("worker", "worker", "daemon"):
     pid = os.fork()
@@ -46,10 +47,12 @@ for kind in ("worker", "worker", "daemon"):
         os.close(1)
         if kind == "daemon":
             listener.close()
-        elif listener.family == socket.AF_INET:
+        os.write(says_so, b".")
+        if kind != "daemon" and listener.family == socket.AF_INET:
             kept = listener.accept()
         time.sleep(3600)
     pids.append(pid)
+    os.read(set_up, 1)
 print(listener.getsockname()[1] if listener.family == socket.AF_INET else 0, *pids, flush=True)
 sys.stdin.read()
 for pid in pids[1:]:

@@ -15,6 +15,7 @@ from pgperf.runner.remote import sampler as module
 from pgperf.runner.remote.counters import AUXILIARIES, UNKNOWN, run_column, wait_column
 from pgperf.runner.remote.sampler import HostMeter, ProcessGroupMeter, ProcessMeter, Sampler, TopMeter, meters
 from pgperf.runner.server.control_connection import ControlConnection
+from tests.open_files import open_files
 
 SPIN = "import sys\nfor line in sys.stdin:\n  sum(range(int(line)))\n  print(flush=True)"
 
@@ -100,12 +101,12 @@ def test_without_schedstat_the_cpu_time_is_in_clock_ticks(
 
 
 def test_no_file_is_left_open() -> None:
-    before = psutil.Process().num_fds()
+    before = open_files("/proc/")
     sampler = Sampler([ProcessMeter(os.getpid()), ProcessGroupMeter(AUXILIARIES, [os.getpid()]), HostMeter()])
-    assert psutil.Process().num_fds() > before
+    assert open_files("/proc/") - before
     sampler.start()
     sampler.stop()
-    assert psutil.Process().num_fds() == before
+    assert not open_files("/proc/") - before
     assert module.open_schedstats(0) == []
 
 

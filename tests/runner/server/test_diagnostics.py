@@ -32,6 +32,7 @@ from pgperf.runner.server.diagnostics import (
 )
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
+from tests.busy_machine import too_busy
 from tests.core.builders import variant
 from tests.runner.builders import definition
 from tests.runner.forked_clients import control_connections
@@ -129,12 +130,15 @@ def test_a_slice_ends_with_its_first_worker(workers: dict[str, Any], own: list[i
 
 def was_seen(found: dict[str, Any]) -> bool:
     """Were its backends seen, unless the machine was too busy to look at anything?"""
-    busy = "too busy" in found["notes"].get("wait_events", "")
-    return (found["samples"] > 0 and not found["notes"]) or (busy and found["wait_events"] is None)
+    busy = too_busy(found["notes"]) and found["wait_events"] is None
+    return busy or (found["samples"] > 0 and not found["notes"])
 
 
 def test_lock_waits_are_reported(routes: dict[str, Route]) -> None:
-    found = run(asked(TURNS, "tcp", clients=(3,), diagnostic_ms=1000), routes, Watcher())[0]
+    what = asked(TURNS, "tcp", clients=(3,), diagnostic_ms=1000)
+    found = run(what, routes, Watcher())[0]
+    if too_busy(found["notes"]):
+        found = run(what, routes, Watcher())[0]
     assert found["wait_events"]["Lock"] > 0.3  # two of three wait for the one that sleeps
     assert found["events"]["Lock:advisory"] == found["wait_events"]["Lock"]
     assert found["wait_events"]["Timeout"] > 0.1

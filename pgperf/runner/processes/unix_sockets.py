@@ -8,22 +8,19 @@ out.
 import os
 import socket
 import struct
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
-_NETLINK_SOCK_DIAG = 4
-_SOCK_DIAG_BY_FAMILY = 20
-_REQUEST_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
+from pgperf.runner.processes import sock_diag
+
 _ALL_STATES = 0xFFFFFFFF
 _SHOW = 1 | 2 | 4 | 8  # UDIAG_SHOW_: NAME, VFS, PEER, ICONS
 _NAME, _FILE, _PEER, _WAITING = range(4)  # UNIX_DIAG_: NAME, VFS, PEER, ICONS
 _LISTEN = 10  # TCP_LISTEN
-_HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, port
 _QUESTION = struct.Struct("=BBHIIIII")  # unix_diag_req: family, -, -, states, inode, show, cookie
 _ANSWER = struct.Struct("=BBBBIII")  # unix_diag_msg: family, type, state, -, inode, cookie
 _ATTRIBUTE = struct.Struct("=HH")  # rtattr: length, type
-_MOST_BYTES = 1 << 16
 #: The descriptors of a process's input, output and errors.
 _STREAMS = range(3)
 
@@ -82,25 +79,10 @@ def servers_of(own: Set[int]) -> set[int]:
 def _unix_sockets() -> list[UnixSocket]:
     """All of this network namespace."""
     question = _QUESTION.pack(socket.AF_UNIX, 0, 0, _ALL_STATES, 0, _SHOW, 0, 0)
-    header = _HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
     try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
-            kernel.send(header + question)
-            return [_unix_socket(message) for message in _messages(kernel)]
+        return [_unix_socket(message) for message in sock_diag.dump(question)]
     except OSError:
         return []
-
-
-def _messages(kernel: socket.socket) -> Iterator[bytes]:
-    """The bodies of the answers, until the kernel's last message or an error."""
-    while True:
-        data = kernel.recv(_MOST_BYTES)
-        while data:
-            length, kind, *_ = _HEADER.unpack_from(data)
-            if kind != _SOCK_DIAG_BY_FAMILY:
-                return
-            yield data[_HEADER.size : length]
-            data = data[_aligned(length) :]
 
 
 def _unix_socket(message: bytes) -> UnixSocket:
@@ -116,10 +98,5 @@ def _attributes(rest: bytes) -> dict[int, bytes]:
     while len(rest) > _ATTRIBUTE.size:
         length, kind = _ATTRIBUTE.unpack_from(rest)
         found[kind] = rest[_ATTRIBUTE.size : length]
-        rest = rest[_aligned(length) :]
+        rest = rest[sock_diag.aligned(length) :]
     return found
-
-
-def _aligned(length: int) -> int:
-    """Netlink pads to four bytes."""
-    return (length + 3) & ~3

@@ -7,40 +7,29 @@ as systemd does, and is none of its processes.
 """
 
 import os
-import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.processes import unix_sockets
+from pgperf.runner.processes import tcp_sockets, unix_sockets
 from pgperf.runner.processes.backends import Endpoint, unmapped
+from pgperf.runner.processes.tcp_sockets import TcpSocket
 
 #: The programs that pass requests on.
 PROXIES = ("nginx",)
 #: Those whose listening processes pass them on to daemons, where there are some (mod_wsgi).
 _WITH_DAEMONS = ("apache2", "httpd")
-_LISTEN, _ESTABLISHED = _SHOWN = "0A", "01"
-#: How often the connections of processes are read.
-_LOOKS = 30
+#: How long the connections of processes are read again and again.
+_LOOK_S = 0.1
 #: The first process of a machine or a container, from which all others descend.
 _INIT = 1
 #: Which sockets a process holds, by pid.
 Sockets = Mapping[int, set[int]]
-
-
-@dataclass(frozen=True)
-class TcpSocket:
-    """A socket of this machine, as /proc/net/tcp shows it. Its own address, ports of both ends."""
-
-    state: str
-    address: str
-    port: int
-    peer_port: int
-    inode: int
 
 
 @dataclass(frozen=True)
@@ -64,7 +53,7 @@ def find(port: int, working: Callable[[], AbstractContextManager[object]] = null
     """The processes behind a TCP port of this machine. A proxy's servers are found by the connections
     that it makes, perhaps one for each request: `working` lets it serve some.
     """
-    sockets, held = tcp_sockets(), _held()
+    sockets, held = tcp_sockets.read(), _held()
     listening = _listening(port, sockets, held)
     if not listening:
         return WebProcesses()
@@ -91,43 +80,53 @@ def connections(pids: Collection[int]) -> Connections:
     """Those of these processes, without those that they have accepted. A connection may last for one
     request only, so they are read again and again.
     """
-    made: set[TcpSocket] = set()
-    for _ in range(_LOOKS if pids else 0):
-        own = {inode for pid in pids for inode in unix_sockets.held(pid)}
-        made |= set(_made(own, tcp_sockets()))
-    own_ends = frozenset((_address(each.address), each.port) for each in made)
+    if not pids:
+        return Connections()
+    with _held_meanwhile(pids) as own:
+        sockets = {each for _ in _looks() for each in tcp_sockets.read()}
+    made = _made(own, sockets)
+    own_ends = frozenset((unmapped(each.address), each.port) for each in made)
     return Connections(own_ends, frozenset(each.peer_port for each in made))
 
 
-def _made(own: Collection[int], sockets: Sequence[TcpSocket]) -> list[TcpSocket]:
-    listened = {each.port for each in sockets if each.state == _LISTEN and each.inode in own}
-    open_ = [each for each in sockets if each.state == _ESTABLISHED and each.inode in own]
+@contextmanager
+def _held_meanwhile(pids: Collection[int]) -> Iterator[set[int]]:
+    """The sockets that the processes hold at any time meanwhile; complete when the context ends.
+
+    A thread of its own reads them: the kernel takes longer to list all connections of a busy machine
+    than a connection lasts.
+    """
+    found: set[int] = set()
+    ends = threading.Event()
+
+    def read() -> None:
+        last = False
+        while not last:
+            last = ends.is_set()
+            for pid in pids:
+                found.update(unix_sockets.held(pid))
+
+    reader = threading.Thread(target=read, name="pgperf-sockets", daemon=True)
+    reader.start()
+    try:
+        yield found
+    finally:
+        ends.set()
+        reader.join()
+
+
+def _made(own: Collection[int], sockets: Collection[TcpSocket]) -> list[TcpSocket]:
+    listened = {each.port for each in sockets if each.listens and each.inode in own}
+    open_ = [each for each in sockets if not each.listens and each.inode in own]
     return [each for each in open_ if each.port not in listened]
 
 
-def tcp_sockets(proc: str = "/proc") -> list[TcpSocket]:
-    """The TCP sockets of this network namespace that listen or are connected, by both IP versions."""
-    found = []
-    for name in ("tcp", "tcp6"):
-        try:
-            lines = Path(f"{proc}/net/{name}").read_text().splitlines()[1:]
-        except OSError:
-            continue
-        found += [
-            _socket(words) for line in lines if len(words := line.split(None, 10)) > 9 and words[3] in _SHOWN
-        ]
-    return found
-
-
-def _socket(words: list[str]) -> TcpSocket:
-    ports = [int(address.rpartition(":")[2], 16) for address in words[1:3]]
-    return TcpSocket(words[3], words[1].partition(":")[0], ports[0], ports[1], int(words[9]))
-
-
-def _address(digits: str) -> str:
-    """From words of 32 bits, whose bytes are in the order of this machine."""
-    each = [int(digits[at : at + 8], 16) for at in range(0, len(digits), 8)]
-    return unmapped(struct.pack(f"={len(each)}I", *each))
+def _looks() -> Iterator[None]:
+    """One after the other, at least one."""
+    end_s = time.monotonic() + _LOOK_S
+    yield
+    while time.monotonic() < end_s:
+        yield
 
 
 def _held() -> Sockets:
@@ -136,7 +135,7 @@ def _held() -> Sockets:
 
 def _listening(port: int, sockets: Sequence[TcpSocket], held: Sockets) -> list[int]:
     """The server that listens on a port, with all its processes."""
-    inodes = {each.inode for each in sockets if each.state == _LISTEN and each.port == port}
+    inodes = {each.inode for each in sockets if each.listens and each.port == port}
     return _server(_holders(inodes, held), inodes, held)
 
 
@@ -145,7 +144,7 @@ def _unix_servers(proxy: Sequence[int]) -> set[int]:
     and errors may go to a log, which serves no request.
     """
     found: set[int] = set()
-    for _ in range(_LOOKS):
+    for _ in _looks():
         own = {inode for pid in proxy for inode in unix_sockets.held(pid, streams=False)}
         found |= unix_sockets.servers_of(own)
     return found
@@ -198,7 +197,7 @@ def _workers(pids: Collection[int], sockets: Sequence[TcpSocket], held: Sockets)
     """The processes that run the site: those without children, or the only one there is; of Apache
     with daemons, the daemons.
     """
-    listening = {each.inode for each in sockets if each.state == _LISTEN}
+    listening = {each.inode for each in sockets if each.listens}
     leaves = [pid for pid in pids if not schedstat.children(pid)]
     passing = {pid for pid in leaves if _name(pid) in _WITH_DAEMONS and held.get(pid, set()) & listening}
     daemons = [pid for pid in leaves if pid not in passing]

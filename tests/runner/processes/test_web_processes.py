@@ -4,7 +4,6 @@ Apache and nginx do, and real gunicorn and nginx.
 
 import os
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -129,16 +128,6 @@ def test_a_proxys_servers_are_at_the_other_ends_of_its_connections(
     made = web_processes.connections(proxies)
     assert made.peer_ports == {behind}
     assert {address for address, _port in made.own_ends} == {"127.0.0.1"}
-
-
-@pytest.mark.parametrize(
-    ("address", "written"),
-    [("192.0.2.7", "192.0.2.7"), ("2001:db8::7", "2001:db8::7"), ("::ffff:127.0.0.1", "127.0.0.1")],
-)
-def test_an_address_of_either_ip_version_is_as_a_server_writes_it(address: str, written: str) -> None:
-    packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
-    words = struct.unpack(f"={len(packed) // 4}I", packed)
-    assert web_processes._address("".join(f"{word:08X}" for word in words)) == written
 
 
 def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> None:

@@ -126,6 +126,22 @@ def _unreleased(alias: str) -> CheckMessage:
                       f"Then run `manage.py migrate --database {alias}`.", id="pgperf.E005")  # fmt: skip
 
 
+@register(TAG)
+def check_sqlite(**_: Any) -> list[CheckMessage]:
+    """A transaction of SQLite's default mode reads first. It fails at once where another process has
+    written before its own first write; one that begins by locking waits instead.
+    """
+    alias = router.db_for_write(Run)
+    connection = connections[alias]
+    mode = str(connection.settings_dict["OPTIONS"].get("transaction_mode", ""))
+    if connection.vendor != "sqlite" or mode.upper() in ("IMMEDIATE", "EXCLUSIVE"):
+        return []
+    return [Warning(f"pgperf's tables are in SQLite (database {alias!r}), where a page fails with "
+                    '"database is locked" if a worker writes at the same time.',
+                    hint=f'Set DATABASES[{alias!r}]["OPTIONS"] = {{"transaction_mode": "IMMEDIATE"}}.',
+                    id="pgperf.W015")]  # fmt: skip
+
+
 @register(TAG, Tags.database)
 def check_worker(**given: Any) -> list[CheckMessage]:
     """A live worker is needed only while runs are queued; without tables none is."""

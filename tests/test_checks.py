@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from celery import Celery
 from django.core.checks import CheckMessage, run_checks
+from django.db import ConnectionHandler
 from django.urls import clear_url_caches
 
 from pgperf import checks
@@ -227,6 +228,24 @@ def test_pool(built: Path, celery: Celery, pool: str, fits: bool) -> None:
 def test_queue_that_may_not_be_made(built: Path, celery: Celery) -> None:
     celery.conf.task_create_missing_queues = False
     assert only().id == "pgperf.W013"
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "warned"),
+    [
+        ("postgresql", {}, []),
+        ("sqlite3", {}, ["pgperf.W015"]),
+        ("sqlite3", {"timeout": 20, "transaction_mode": "DEFERRED"}, ["pgperf.W015"]),
+        ("sqlite3", {"transaction_mode": "immediate"}, []),
+        ("sqlite3", {"transaction_mode": "EXCLUSIVE"}, []),
+    ],
+)
+def test_sqlite_transactions(
+    monkeypatch: pytest.MonkeyPatch, engine: str, options: dict[str, str], warned: list[str]
+) -> None:
+    own = {"ENGINE": f"django.db.backends.{engine}", "NAME": "site", "OPTIONS": options}
+    monkeypatch.setattr(checks, "connections", ConnectionHandler({"default": own}))
+    assert [message.id for message in checks.check_sqlite()] == warned
 
 
 def test_static_files(built: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

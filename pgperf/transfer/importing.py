@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import tablib
 from django.core.exceptions import NON_FIELD_ERRORS
-from django.db import DataError, IntegrityError, models
+from django.db import DataError, IntegrityError, OperationalError, models
 from django.utils.translation import gettext as _
 from import_export.results import RowResult
 
@@ -112,6 +112,8 @@ def _why(error: Exception) -> str:
         return str(error)
     if isinstance(error, IntegrityError):
         return _("Another user saved the same row at the same time. Try again.")
+    if isinstance(error, OperationalError):
+        return _("The site's database is locked or does not answer. Try again.")
     if isinstance(error, DataError):
         return _("The database rejects a value of this row.")
     return _("The row cannot be read (%s).") % type(error).__name__

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, OperationalError
 
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer import files
@@ -343,6 +343,16 @@ def test_a_concurrent_save_gives_an_error(monkeypatch: pytest.MonkeyPatch) -> No
     outcome = give(WorkloadResource, WORKLOAD)
     assert outcome.problems == [
         Problem(1, "", "Another user saved the same row at the same time. Try again.")
+    ]
+
+
+def test_a_locked_database_gives_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def save(self: Workload, **_: Any) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(Workload, "save", save)
+    assert give(WorkloadResource, WORKLOAD).problems == [
+        Problem(1, "", "The site's database is locked or does not answer. Try again.")
     ]
 
 

@@ -53,7 +53,11 @@ TEMPLATES = [
 
 DATABASES = {
     "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "harbour.sqlite3"},
-    "measurements": {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "measurements.sqlite3"},
+    "measurements": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": BASE_DIR / "measurements.sqlite3",
+        "OPTIONS": {"transaction_mode": "IMMEDIATE"},
+    },
     "warehouse": {
         "ENGINE": "django.db.backends.postgresql",
         **json.loads(os.environ["HARBOUR_WAREHOUSE"]),

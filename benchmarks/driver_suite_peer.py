@@ -1,7 +1,7 @@
 """The original suite's own Python harness beside the benchmark driver-suite-published.
 
     python -m benchmarks.driver_suite_peer --suite DIR [--quick] [--repeats N] [--seconds N]
-        [--loop uvloop|asyncio] [--query Q] [--driver D] [--out FILE]
+        [--loop uvloop|asyncio] [--query Q] [--driver D] [--without CAUSE] [--out FILE]
 
 DIR is a clone of the public repository MagicStack/pgbench. Its harness imports more than this
 comparison uses. Install that first: pip install --no-deps aiopg async-timeout py-postgresql uvloop.
@@ -18,6 +18,10 @@ event loop of `--loop`: on uvloop, as the suite does, or on asyncio's own, which
 from the harness. `--quick`: two short repeats, and no bar for the ratios. `--out` keeps each cell
 under its conditions, and cells that the file has are not measured again.
 
+`--without` removes from the harness what pgperf does not do either, to see what it counts for:
+`lookup` (asyncpg looks its statement up in each query), `garbage` (Python's garbage collector looks
+through all that was made before the measurement) and `bookkeeping` (its own around each query).
+
 Autovacuum is off for both, because pgperf's tables have none. Slots of COPY and batch are three
 times as long: the harness starts all 10 operations at once and waits for the last one, and the CPU
 of one side is idle meanwhile. An operation of COPY or batch takes up to seconds, so in a short slot
@@ -26,21 +30,17 @@ these ends would count for much.
 
 import argparse
 import importlib.util
-import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import json_lines
+from benchmarks import json_lines, peer_harness
 from benchmarks.driver_cells import (
     MODES,
     WORKS,
@@ -55,25 +55,17 @@ from benchmarks.driver_cells import (
     units,
 )
 from benchmarks.options import ScriptParser, run_script
+from benchmarks.peer_harness import Harness, Slot
 from benchmarks.resident import pin_new_backends, routes_of
 from example.stack.postgres import connect_superuser
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.catalog.driver_suite import DRIVER_SUITE_PUBLISHED
 from pgperf.core import protocol
-from pgperf.core.records import Route
-from pgperf.runner.cpu import placement
 
 ROOT = Path(__file__).resolve().parent.parent
 LOW, HIGH = 0.9, 1.1
 LEAST_REPEATS = 6
-#: Our names of drivers -> the harness's.
-NAMES = {
-    "psycopg2": "psycopg2",
-    "psycopg": "psycopg3",
-    "psycopg_async": "psycopg3-async",
-    "asyncpg": "asyncpg",
-}
 NEEDS = {
     "aiopg": "aiopg",
     "postgresql": "py-postgresql",
@@ -82,66 +74,6 @@ NEEDS = {
 }
 #: How many times as long the slots of COPY and batch are.
 _LONGER = 3
-#: The harness fails at an operation that takes longer than this, s.
-_LONGEST_S = 20
-_HASH_DIGITS = 12
-_OLD_LINE, _NEW_LINE = "loop = asyncio.get_event_loop()", "loop = asyncio.new_event_loop()"
-_UVLOOP, _ASYNCIO = "uvloop.EventLoopPolicy()", "asyncio.DefaultEventLoopPolicy()"
-#: Runs the harness from its text on stdin; argv[1] is the file that it is from.
-_LAUNCHER = (
-    "import sys; sys.argv = sys.argv[1:];"
-    " exec(compile(sys.stdin.read(), sys.argv[0], 'exec'), {'__name__': '__main__', '__file__': sys.argv[0]})"
-)
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One measurement of one side. Rows are of one query."""
-
-    per_s: float
-    rows: float | None
-
-
-@dataclass(frozen=True)
-class Harness:
-    """The suite's Python harness and how it reaches the server."""
-
-    folder: Path
-    route: Route
-    text: str
-
-    def measure(self, cell: Cell, seconds: int, warm_up: int, cpus: frozenset[int]) -> Slot:
-        """One run of a fresh process on these CPUs."""
-        argv = [sys.executable, "-W", "ignore", "-c", _LAUNCHER, *self._arguments(cell, seconds, warm_up)]
-        with subprocess.Popen(
-            argv, env=self._environment(), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        ) as process:  # fmt: skip
-            placement.pin(process.pid, cpus)
-            output, errors = process.communicate(self.text)
-        if process.returncode:
-            raise SystemExit(f"verdict: cannot measure: the suite failed at {cell}:\n{errors}")
-        return slot_of(json.loads(output))
-
-    def _arguments(self, cell: Cell, seconds: int, warm_up: int) -> list[str]:
-        return [
-            str(harness_of(self.folder)),
-            f"--pghost={self.route.host}",
-            f"--pgport={self.route.port}",
-            f"--pguser={self.route.user}",
-            f"--concurrency={DRIVER_SUITE_PUBLISHED.workers}",
-            f"--duration={seconds}",
-            f"--warmup-time={warm_up}",
-            f"--timeout={_LONGEST_S}",
-            "--output-format=json",
-            NAMES[cell.driver],
-            str(query_file(self.folder, cell.query)),
-        ]
-
-    def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not protocol.is_libpq_variable(name)}
-        login = {"PGPASSWORD": self.route.password, "PGDATABASE": self.route.dbname, "PGTZ": "UTC"}
-        return {**kept, **login}
 
 
 def main() -> int:
@@ -170,14 +102,18 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--loop", choices=("uvloop", "asyncio"), default="uvloop", help="of both sides (uvloop)"
     )
+    parser.add_argument(
+        "--without", choices=peer_harness.CAUSES, action="append", default=[], help="a cause of a difference"
+    )
     parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
     parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
     parser.add_out()
     options = parser.options()
-    if not harness_of(options.suite).is_file():
+    if not peer_harness.file_of(options.suite).is_file():
         parser.error(f"--suite: {options.suite} has no _python/pgbench_python.py; clone MagicStack/pgbench")
-    options.harness = sha256(harness_of(options.suite).read_bytes()).hexdigest()[:_HASH_DIGITS]
-    print(f"harness: {options.harness}, the first digits of its SHA-256", flush=True)
+    digest = peer_harness.digest(options.suite)
+    options.harness = "-".join([digest, *sorted(options.without)])
+    print(f"harness: {digest}, the first digits of its SHA-256", flush=True)
     return options
 
 
@@ -187,35 +123,6 @@ def _check_needs() -> None:
         raise SystemExit(f"verdict: cannot measure: pip install --no-deps {' '.join(lacking)}")
 
 
-def harness_of(folder: Path) -> Path:
-    return folder.resolve() / "_python" / "pgbench_python.py"
-
-
-def query_file(folder: Path, query: str) -> Path:
-    """The suite's file of a query. Raises SystemExit if it has none."""
-    found = sorted((folder.resolve() / "queries").glob(f"?-{query}.json"))
-    if not found:
-        raise SystemExit(f"verdict: cannot measure: {folder} has no query {query}")
-    return found[0]
-
-
-def harness_text(text: str, loop: str) -> str:
-    """The harness's text with a new event loop, of uvloop or of asyncio.
-
-    Raises SystemExit if it is not the text that is known.
-    """
-    if (_OLD_LINE not in text and _NEW_LINE not in text) or _UVLOOP not in text:
-        raise SystemExit("verdict: cannot measure: this version of the suite gets its event loop differently")
-    text = text.replace(_OLD_LINE, _NEW_LINE)
-    return text.replace(_UVLOOP, _ASYNCIO) if loop == "asyncio" else text
-
-
-def slot_of(report: Mapping[str, Any]) -> Slot:
-    """What the harness reports, by its own formula: queries over the time to the last worker's end."""
-    queries = report["queries"]
-    return Slot(queries / report["duration"], report["rows"] / queries if queries else None)
-
-
 def _slots(kept: Sequence[Mapping[str, Any]]) -> list[Slot]:
     return [Slot(**slot) for slot in kept]
 
@@ -223,7 +130,9 @@ def _slots(kept: Sequence[Mapping[str, Any]]) -> list[Slot]:
 def _all(options: argparse.Namespace, asked: Sequence[json_lines.Unit]) -> json_lines.Measuring:
     """The cells, in turn."""
     _check_needs()
-    text = harness_text(harness_of(options.suite).read_text(), options.loop)
+    text = peer_harness.changed(
+        peer_harness.file_of(options.suite).read_text(), options.loop, options.without
+    )
     with Stack(ROOT / ".stack" / "driver_suite_peer", parts=["postgres"], keep=False) as stack:
         create_tables(stack)
         _stop_autovacuum(stack)

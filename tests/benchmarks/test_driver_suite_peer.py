@@ -1,4 +1,4 @@
-"""benchmarks.driver_suite_peer: the harness's text and report, the table and the verdict."""
+"""benchmarks.driver_suite_peer: the cells, the table and the verdict."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -8,31 +8,14 @@ import pytest
 
 from benchmarks import driver_suite_peer as peer
 from benchmarks.driver_cells import MODES, WORKS, Cell, cells, ratio
+from benchmarks.peer_harness import Slot
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition
 
-SOURCE = "asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())\nloop = asyncio.get_event_loop()\n"
-
 
 def estimate(centre: float) -> Estimate:
     return ratio([centre * number for number in range(10, 17)], [float(number) for number in range(10, 17)])
-
-
-def test_every_driver_has_a_name_in_the_suite() -> None:
-    assert set(peer.NAMES) == set(MODES)
-
-
-def test_the_harness_gets_a_new_event_loop_and_keeps_uvloop() -> None:
-    changed = peer.harness_text(SOURCE, "uvloop")
-    assert changed == SOURCE.replace("get_event_loop()", "new_event_loop()")
-    assert peer.harness_text(changed, "uvloop") == changed
-
-
-def test_the_harness_can_run_on_asyncio() -> None:
-    changed = peer.harness_text(SOURCE, "asyncio")
-    assert "asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())" in changed
-    assert "uvloop" not in changed
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
@@ -54,32 +37,6 @@ def test_our_side_runs_on_the_harness_s_loop(
     suffix = "_uvloop" if loop == "uvloop" and "async" in driver else ""
     assert layer == driver + suffix
     assert (LAYERS[layer].event_loop or "asyncio") == (loop if "async" in driver else "asyncio")
-
-
-@pytest.mark.parametrize("text", ["", "loop = asyncio.get_event_loop()", "uvloop.EventLoopPolicy()"])
-def test_an_unknown_harness_is_refused(text: str) -> None:
-    with pytest.raises(SystemExit, match="event loop differently"):
-        peer.harness_text(text, "uvloop")
-
-
-def test_queries_are_found_by_name_whatever_their_number(tmp_path: Path) -> None:
-    (tmp_path / "queries").mkdir()
-    for number, query in enumerate(WORKS):
-        (tmp_path / "queries" / f"{number}-{query}.json").write_text("{}")
-    assert all(peer.query_file(tmp_path, query).name.endswith(f"-{query}.json") for query in WORKS)
-    with pytest.raises(SystemExit, match="has no query other"):
-        peer.query_file(tmp_path, "other")
-
-
-@pytest.mark.parametrize(
-    ("report", "slot"),
-    [
-        ({"queries": 50, "rows": 5000, "duration": 2.5}, peer.Slot(20.0, 100.0)),
-        ({"queries": 0, "rows": 0, "duration": 2.5}, peer.Slot(0.0, None)),
-    ],
-)
-def test_throughput_is_by_the_harness_s_own_formula(report: dict[str, float], slot: peer.Slot) -> None:
-    assert peer.slot_of(report) == slot
 
 
 @pytest.mark.parametrize("query", WORKS)
@@ -121,7 +78,7 @@ def test_the_verdict(centre: float, repeats: int, words: str) -> None:
 
 
 def test_a_line_names_rows_that_differ() -> None:
-    same, other = [peer.Slot(10.0, 613.0)] * 6, [peer.Slot(10.0, 612.0)] * 6
+    same, other = [Slot(10.0, 613.0)] * 6, [Slot(10.0, 612.0)] * 6
     cell = Cell("pg_type", "psycopg2")
     assert "differ" not in peer.line(cell, same, same, estimate(1.0))
     assert "rows per query differ: ['612.0', '613.0']" in peer.line(cell, same, other, estimate(1.0))

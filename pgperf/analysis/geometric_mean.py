@@ -1,6 +1,7 @@
 """The geometric mean of a suite: one ratio per layer over all its workloads, from the blocks.
 
-Only workloads that every layer has take part, so that all layers are judged by the same work.
+Only workloads that every layer has take part, so that all layers are judged by the same work. A
+guest, in a mode of its own, takes no workload from the others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from pgperf.analysis.fit import Fit, Pair
+from pgperf.analysis.layer_groups import base_of, with_guests
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measurements, PairedDifference
 from pgperf.analysis.paired_statistics import hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample
-from pgperf.analysis.variant_comparisons import base_of, same_but_layer
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import Definition, Variant
 
@@ -47,6 +48,7 @@ class GeometricMean:
     environment: str = DEFAULT
     rate: float | None = None  # operations/s of an open loop; None: closed loop
     hosts: int = 0  # load hosts of the clients
+    base_mode: str = ""  # of the base; "" in runs before it was kept: that of the layer
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "workloads": list(self.workloads)}
@@ -65,13 +67,13 @@ def geometric_means(definition: Definition, fit: Fit, originals: Sequence[Varian
 
 
 def _settings(variants: Sequence[Variant]) -> list[list[Row]]:
-    """The rows of all workloads, in groups that differ in layer and workload only."""
+    """The rows of all workloads, in groups that differ in layer and workload only. Guests are last."""
     found: dict[tuple[Variant, int], list[Row]] = {}
-    for group in same_but_layer(variants):
+    for group, guests in with_guests(variants):
         first = group[0]
         alike = replace(first, workload="", layer="", clients=first.connections, workers=1)
         again = sum(first.workload in _names(rows) for (of, _), rows in found.items() if of == alike)
-        found.setdefault((alike, again), []).append({variant.layer: variant for variant in group})
+        found.setdefault((alike, again), []).append({variant.layer: variant for variant in (*group, *guests)})
     return list(found.values())
 
 
@@ -80,14 +82,15 @@ def _names(rows: Iterable[Row]) -> set[str]:
 
 
 def _means(fit: Fit, rows: Sequence[Row]) -> Iterator[GeometricMean]:
-    layers = list(dict.fromkeys(layer for row in rows for layer in row))
-    whole = [row for row in rows if len(row) == len(layers)]
+    mode = next(iter(rows[0].values())).mode
+    own = {layer for row in rows for layer, variant in row.items() if variant.mode == mode}
+    whole = [row for row in rows if own <= row.keys()]
     if not whole:
         return
-    base = base_of(list(whole[0].values())).layer
-    for layer in layers:
-        pairs = [(row[layer], row[base]) for row in whole]
-        found = _difference(fit.measurements, pairs) if layer != base else None
+    base = base_of([variant for variant in whole[0].values() if variant.mode == mode]).layer
+    for layer in whole[0]:
+        pairs = [(row[layer], row[base]) for row in whole if layer in row]
+        found = _difference(fit.measurements, pairs) if layer != base and len(pairs) == len(whole) else None
         if found:
             yield _mean(fit, pairs, found)
 
@@ -146,4 +149,5 @@ def _mean(fit: Fit, pairs: Sequence[Pair], difference: PairedDifference) -> Geom
         environment=variant.environment,
         rate=variant.rate,
         hosts=variant.hosts,
+        base_mode=base.mode,
     )

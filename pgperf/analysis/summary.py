@@ -21,6 +21,7 @@ from pgperf.analysis.fit import Fit
 from pgperf.analysis.geometric_mean import geometric_means
 from pgperf.analysis.http_requests import counting, http_requests, without_outcome
 from pgperf.analysis.ladder import ladders
+from pgperf.analysis.layer_groups import bases, same_but_layer
 from pgperf.analysis.lead import by_block
 from pgperf.analysis.open_loop import open_loop
 from pgperf.analysis.outcome import CONFIDENCE
@@ -29,7 +30,7 @@ from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.run_comparison import levels
 from pgperf.analysis.served_page import with_servers
 from pgperf.analysis.timeline import timeline
-from pgperf.analysis.variant_comparisons import bases, pairs, same_but_layer, variant_comparisons
+from pgperf.analysis.variant_comparisons import pairs, variant_comparisons
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, by_variant
 

@@ -7,10 +7,10 @@ from itertools import chain, pairwise
 from pgperf.analysis import scaling
 from pgperf.analysis.fit import Fit, Pair
 from pgperf.analysis.ladder import climbs
+from pgperf.analysis.layer_groups import base_of, bases, same_but_layer, with_guests
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, classify
 from pgperf.analysis.paired_comparisons import PairedComparison
 from pgperf.analysis.served_page import servers_of
-from pgperf.core.layers import BASE_LAYER
 from pgperf.core.records import Definition, Variant
 
 
@@ -88,38 +88,10 @@ def _control_pairs(variants: Iterable[Variant]) -> list[Pair]:
     return [pair for pair in found if pair[1] in known]
 
 
-def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
-    """The base of each variant: the base layer beside it, or the first layer there.
-
-    A base has none itself.
-    """
-    groups = same_but_layer(variants)
-    return {variant: base for group in groups for variant in group if (base := base_of(group)) != variant}
-
-
-def same_but_layer(variants: Iterable[Variant]) -> list[list[Variant]]:
-    """The variants in groups that differ in their layer only.
-
-    Layers that cannot have workers stand beside the workers of others, with as many connections.
-    """
-    groups: dict[Variant, list[Variant]] = {}
-    for variant in variants:
-        alike = replace(variant, layer="", clients=variant.connections, workers=1)
-        groups.setdefault(alike, []).append(variant)
-    return [part for group in groups.values() for part in _one_of_each_layer(group)]
-
-
-def _one_of_each_layer(group: Sequence[Variant]) -> list[list[Variant]]:
-    """The group without the second variant of a layer, and those by themselves: the same in one
-    process and in several is another comparison.
-    """
-    first = {variant.layer: variant for variant in reversed(group)}
-    rest = [variant for variant in group if variant != first[variant.layer]]
-    return [[variant for variant in group if variant not in rest], *([rest] if rest else [])]
-
-
 def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: str) -> Iterator[Pair]:
     yield from _layer_pairs(same_but_layer(originals), django_driver)
+    if definition.is_suite:
+        yield from ((guest, base_of(group)) for group, found in with_guests(originals) for guest in found)
     yield from ((servers[0], view) for view, servers in servers_of(definition, originals).items())
     yield from chain.from_iterable(_further_kinds(definition, originals))
 
@@ -136,11 +108,6 @@ def _further_kinds(definition: Definition, originals: Sequence[Variant]) -> Iter
     yield _rate_pairs(originals)
     yield _host_pairs(originals)
     yield scaling.pairs(originals)
-
-
-def base_of(group: Sequence[Variant]) -> Variant:
-    """The base layer of variants that differ in their layer only, or the first layer there."""
-    return next((variant for variant in group if variant.layer == BASE_LAYER), group[0])
 
 
 def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterator[Pair]:

@@ -48,7 +48,7 @@ Pair = tuple[float, float]
 @dataclass(frozen=True)
 class Setting:
     """The variants of a suite that differ in workload and layer only, with their comparisons with
-    the base layer.
+    the base layer, and guests: layers that lack the mode, in a mode of their own.
 
     `like` is a variant of it without workload and layer. `among`: the settings of the run.
     `published` has the figures of a publication by the primary keys of the variants.
@@ -63,6 +63,11 @@ class Setting:
     @cached_property
     def workloads(self) -> list[str]:
         return list(dict.fromkeys(row.workload for row in self.variants))
+
+    @property
+    def own(self) -> list[VariantResult]:
+        """Without the guests."""
+        return [row for row in self.variants if row.mode == self.like.mode]
 
     @cached_property
     def columns(self) -> list[ColumnKey]:
@@ -117,9 +122,16 @@ class Setting:
     def column_title(self, column: ColumnKey) -> str:
         layer, workers = column
         several = len([1 for other, _workers in self.columns if other == layer]) > 1
+        mode = self._modes[column]
+        if mode != self.like.mode:
+            return _("%(layer)s, %(mode)s") % {"layer": layer_title(layer), "mode": mode}
         return _("%(layer)s, %(workers)d workers") % {
             "layer": layer_title(layer), "workers": workers,
         } if several else layer_title(layer)  # fmt: skip
+
+    @cached_property
+    def _modes(self) -> dict[ColumnKey, str]:
+        return {(row.layer, row.workers): row.mode for row in self.variants}
 
 
 @once
@@ -131,16 +143,21 @@ def settings(rows: RunRows) -> list[Setting]:
     for row in rows.originals:
         groups.setdefault(_like(row.identity), []).append(row)
     against = _against_base(rows.comparisons)
-    return [
-        Setting(
-            like,
-            group,
-            {row.pk: against[row.pk] for row in group if row.pk in against},
-            [mean for mean in rows.geometric_means if _of(mean, like)],
-            {row.pk: rows.published[row.pk] for row in group if row.pk in rows.published},
-        )
-        for like, group in groups.items()
-    ]
+    return [_setting(rows, like, group, against.get(like, {})) for like, group in groups.items()]
+
+
+def _setting(
+    rows: RunRows, like: Variant, own: Sequence[VariantResult], against: dict[int, ComparisonResult]
+) -> Setting:
+    known = {row.pk for row in own}
+    variants = [*own, *(found.variant for pk, found in against.items() if pk not in known)]
+    return Setting(
+        like,
+        variants,
+        against,
+        [mean for mean in rows.geometric_means if _of(mean, like)],
+        {row.pk: rows.published[row.pk] for row in variants if row.pk in rows.published},
+    )
 
 
 def setting_title(setting: Setting, among: Sequence[Setting]) -> str:
@@ -208,7 +225,7 @@ def mean_table(rows: RunRows) -> Table:
         interval_column("low", "high"),
         Column(_("blocks"), keys=("blocks", "sample")),
         text_column(_("workloads"), "workloads"),
-        *file_columns(("environment", "rate", "hosts")),
+        *file_columns(("environment", "rate", "hosts", "base_mode")),
     )
     return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, rows.geometric_means)], "means")
 
@@ -289,17 +306,20 @@ def _like(variant: Variant) -> Variant:
 def _of(mean: GeometricMean, like: Variant) -> bool:
     same = all(
         getattr(mean, name) == getattr(like, name)
-        for name in ("route", "mode", "connect", "environment", "rate", "hosts")
+        for name in ("route", "connect", "environment", "rate", "hosts")
     )
-    return same and mean.clients * mean.workers == like.connections
+    mode = mean.base_mode or mean.mode
+    return same and mode == like.mode and mean.clients * mean.workers == like.connections
 
 
-def _against_base(comparisons: Iterable[ComparisonResult]) -> dict[int, ComparisonResult]:
-    """Each variant's first comparison with another layer, which is that with the base layer."""
-    found: dict[int, ComparisonResult] = {}
+def _against_base(comparisons: Iterable[ComparisonResult]) -> dict[Variant, dict[int, ComparisonResult]]:
+    """By setting of the baseline, each variant's first comparison with another layer, which is that
+    with the base layer.
+    """
+    found: dict[Variant, dict[int, ComparisonResult]] = {}
     for row in comparisons:
         if kind(row) == ComparisonKind.LAYER and row.variant.workload == row.baseline.workload:
-            found.setdefault(row.variant_id, row)
+            found.setdefault(_like(row.baseline.identity), {}).setdefault(row.variant_id, row)
     return found
 
 
@@ -419,6 +439,7 @@ def _mean_row(mean: GeometricMean) -> tuple[Cell, ...]:
         exact(mean.environment),
         exact(mean.rate),
         exact(mean.hosts),
+        exact(mean.base_mode or mean.mode),
     )
 
 

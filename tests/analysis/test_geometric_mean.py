@@ -123,6 +123,41 @@ def test_layers_of_different_cohorts_are_compared_through_a_third_variant(
     assert mean.high - mean.low > 0.01
 
 
+def in_modes(guest_lacks: str = "") -> list[Variant]:
+    """libpq in both modes, psycopg2 (here "psycopg") in simple only, asyncpg in prepared only."""
+    modes = {"libpq": ("simple", "prepared"), "psycopg": ("simple",), "asyncpg": ("prepared",)}
+    found = [replace(each, mode=mode) for each in suite() for mode in modes[each.layer]]
+    return [each for each in found if (each.layer, each.workload) != ("asyncpg", guest_lacks)]
+
+
+def in_both_modes(variants: list[Variant]) -> list[tuple[str, str, str, float, int]]:
+    works = tuple(WorkloadDefinition(name, "") for name in WORKS)
+    asked = replace(definition(), workloads=works, modes=("simple", "prepared"))
+    fit = Fit.of(Measurements(blocks(variants, 6, 5, exact)), pairs(asked, variants, "psycopg"))
+    return [
+        (mean.base_mode, mean.layer, mean.mode, round(mean.ratio, 6), len(mean.workloads))
+        for mean in geometric_means(asked, fit, variants)
+    ]
+
+
+def test_a_layer_that_lacks_a_mode_has_a_mean_in_a_mode_of_its_own() -> None:
+    ratio = {layer: round(math.prod(RATIO[layer]) ** (1 / 3), 6) for layer in LAYERS}
+    both = [
+        (mode, layer, own, ratio[layer], 3)
+        for mode in ("simple", "prepared")
+        for layer, own in (("psycopg", "simple"), ("asyncpg", "prepared"))
+    ]
+    assert sorted(in_both_modes(in_modes())) == sorted(both)
+
+
+def test_a_guest_that_lacks_a_workload_takes_it_from_no_layer() -> None:
+    found = in_both_modes(in_modes(guest_lacks="wide"))
+    assert [(mode, layer, count) for mode, layer, _own, _ratio, count in found if mode == "simple"] == [
+        ("simple", "psycopg", 3)
+    ]
+    assert {count for mode, *_rest, count in found if mode == "prepared"} == {2}
+
+
 def test_each_route_has_its_own() -> None:
     both = [replace(each, route=route) for route in ("socket", "tcp") for each in suite()]
     asked = replace(definition(), workloads=tuple(WorkloadDefinition(name, "") for name in WORKS))

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from pgperf.analysis.fit import Fit
+from pgperf.analysis.layer_groups import bases
 from pgperf.analysis.paired_statistics import hodges_lehmann
 from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes, levels, unpaired
-from pgperf.analysis.variant_comparisons import bases
 from pgperf.core.records import Variant
 
 from .synthetic import block, blocks, fitted, variant

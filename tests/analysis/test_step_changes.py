@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from pgperf.analysis.ladder import Ladder, ladders
+from pgperf.analysis.layer_groups import bases
 from pgperf.analysis.outcome import DIFFERS, EQUIVALENT, INCONCLUSIVE
 from pgperf.analysis.run_comparison import Level, levels, unpaired
 from pgperf.analysis.step_changes import Added, LayerStep, StepChange, difference, other_grounds, steps
 from pgperf.analysis.step_changes import step_changes as changes
-from pgperf.analysis.variant_comparisons import bases
 from pgperf.core.records import Variant
 
 from .synthetic import blocks, fitted, variant

@@ -13,6 +13,7 @@ from pgperf.catalog import BENCHMARKS
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
 from pgperf.models import Run
 from pgperf.reports import run_page, suite, verdicts
+from pgperf.reports.answer.judged import judged, judged_column, suite_settings
 from pgperf.reports.csv_results import means_csv
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
@@ -124,6 +125,51 @@ def test_the_means_name_the_layer_that_they_are_relative_to() -> None:
     assert head.text == "geometric mean, over libpq (C)"
     titles = map(setting.column_title, setting.columns)
     assert {title: cell.text for title, cell in zip(titles, means, strict=True)}["libpq (C)"] == "×1"
+
+
+def in_two_modes() -> Run:
+    """psycopg has mode simple only, asyncpg prepared only, libpq both."""
+    works = tuple(WorkloadDefinition(name, "SELECT 1") for name in WORKS)
+    modes = {"libpq": ("simple", "prepared"), "psycopg": ("simple",), "asyncpg": ("prepared",)}
+    asked = Definition("suite", works, LAYERS, ("socket",), modes=("simple", "prepared"), blocks=6, rounds=3)
+    variants = [
+        replace(variant(layer, mode=mode), workload=name, named=True)
+        for name in WORKS
+        for layer in LAYERS
+        for mode in modes[layer]
+    ]
+    run = factories.make_run(definition=json.loads(json.dumps(asked.to_json())))
+    store.save_summary(run, summarise(asked, variants, blocks(variants, 6, 3, us), "psycopg"))
+    return run
+
+
+def test_a_layer_that_lacks_the_mode_stands_there_in_its_own() -> None:
+    found = suite.settings(read(in_two_modes()))
+    assert [setting.like.mode for setting in found] == ["simple", "prepared"]
+    titles = [[setting.column_title(column) for column in setting.columns] for setting in found]
+    assert titles == [
+        ["libpq (C)", "psycopg 3", "asyncpg, prepared"],
+        ["libpq (C)", "asyncpg", "psycopg 3, simple"],
+    ]
+    for setting in found:
+        rows = suite.heat_map(setting, found).rows
+        assert [cell.text for cell in rows[-1]][1:] in (
+            ["×1", "×1.533", "×1.339"],
+            ["×1", "×1.339", "×1.533"],
+        )
+        assert {row[1].mark for row in rows} == {"base"}
+    assert suite.heat_map(found[1], found).rows[0][3].mark == "slower-5"
+    assert suite.bars(found[1], found)["series"][2]["values"] == pytest.approx(
+        [1 / 3, 1 / 1.2, 1.0], rel=1e-3
+    )
+
+
+def test_the_answer_is_about_the_setting_that_the_verdict_s_variant_is_in() -> None:
+    run = in_two_modes()
+    rows = read(run)
+    (last,) = judged(rows)
+    assert suite_settings(rows)[0].like.mode == last.mode
+    assert judged_column(rows) == (last.layer, last.workers)
 
 
 def test_at_a_rate_no_throughput_is_relative_to_another(admin_client: Any) -> None:

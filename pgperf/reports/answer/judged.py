@@ -25,7 +25,7 @@ def load_of(own: Sequence[VariantResult], rows: RunRows) -> str:
 def suite_settings(rows: RunRows) -> list[suite.Setting]:
     """Those of a suite, with the one that the verdict is about first."""
     about = {row.pk for row in judged(rows)}
-    return sorted(suite.settings(rows), key=lambda each: about.isdisjoint(row.pk for row in each.variants))
+    return sorted(suite.settings(rows), key=lambda each: about.isdisjoint(row.pk for row in each.own))
 
 
 def judged_column(rows: RunRows) -> suite.ColumnKey:

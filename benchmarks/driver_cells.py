@@ -4,7 +4,7 @@ tables that it needs.
 
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from itertools import product
 from typing import NamedTuple
@@ -32,6 +32,7 @@ WORKS = {work.name: work for work in SEVEN}
 #: cannot.
 MODES = {"psycopg2": "simple", "psycopg": "prepared", "psycopg_async": "prepared", "asyncpg": "prepared"}
 CONFIDENCE = 0.95
+_NOTHING = nullcontext()
 
 
 class Cell(NamedTuple):
@@ -115,10 +116,14 @@ def routes_dsn(stack: Stack) -> str:
 
 
 @contextmanager
-def connected(stack: Stack, definition: Definition, name: str) -> Iterator[Connected]:
-    """The cell's client, placed and warmed up."""
+def connected(
+    stack: Stack, definition: Definition, name: str, earlier: AbstractContextManager[object] = _NOTHING
+) -> Iterator[Connected]:
+    """The cell's client, placed and warmed up. `earlier` is entered before the client starts, when its
+    tables are there.
+    """
     written = WrittenTables.of(make_plan(definition), routes_of(stack), name)
-    with written, departing(stack, definition, name) as ((group,), _):
+    with written, earlier, departing(stack, definition, name) as ((group,), _):
         written.empty()
         yield Connected(definition, group, written)
 

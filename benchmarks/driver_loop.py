@@ -22,12 +22,12 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,11 +72,27 @@ Slices = list[list[Taken]]
 
 
 class BareLoop:
-    """The running bare loop of a cell."""
+    """The bare loop of a cell, a process that runs inside of this context."""
 
-    def __init__(self, requests: IO[str], replies: IO[str], work: Work) -> None:
-        self._requests, self._replies = requests, replies
-        (self.backend_pid,) = self._asked(json.dumps(asdict(work)))
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __enter__(self) -> "BareLoop":
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(PROGRAM)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(),
+        )  # fmt: skip
+        (self._backend_pid,) = self._asked(json.dumps(asdict(self._work)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process:  # closes its pipes, at which it ends
+            pass
+
+    def place_beside(self, client: Connected) -> None:
+        """On the client's CPU, and its backend on the CPU of the client's backend."""
+        placement.pin(self._process.pid, _cpus(client.group.clients[0].pid))
+        placement.pin(self._backend_pid, _cpus(client.group.server_pids[0]))
 
     def taken(self, count: int) -> "Taken":
         """What one of so many operations took."""
@@ -84,9 +100,11 @@ class BareLoop:
         return Taken(ns / count / 1000, cpu_ns / count / 1000)
 
     def _asked(self, request: str) -> list[int]:
-        self._requests.write(request + "\n")
-        self._requests.flush()
-        answer = self._replies.readline()
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(request + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
         if not answer:
             raise SystemExit("verdict: cannot measure: the bare loop has ended, see above")
         return [int(number) for number in answer.split()]
@@ -138,12 +156,19 @@ def _measured(stack: Stack, cell: Cell, options: argparse.Namespace) -> tuple[Sl
 def _of_a_pair(
     stack: Stack, cell: Cell, number: int, options: argparse.Namespace
 ) -> tuple[list[Taken], list[Taken]]:
-    """The slices of a new client and a new bare loop, pair by pair."""
+    """The slices of a new client and a new bare loop, pair by pair. A process that starts earlier has
+    other memory, so chance decides which of the two it is.
+    """
     definition, route = definition_of(DRIVER_SUITE, cell), routes_of(stack)["socket"]
     name = f"loop-{cell.query}-{cell.driver}-{number}".replace("_", "-")
     ours: list[Taken] = []
     theirs: list[Taken] = []
-    with connected(stack, definition, name) as client, _bare(client, cell, route) as bare:
+    bare, first = BareLoop(work_of(cell, route)), random.random() < 0.5
+    with (
+        connected(stack, definition, name, earlier=bare if first else nullcontext()) as client,
+        nullcontext() if first else bare,
+    ):
+        bare.place_beside(client)
         count = _operations(client, bare, options.slice_ms)
         for _ in range(options.pairs):
             for side in random.sample((ours, theirs), 2):
@@ -166,21 +191,6 @@ def _of_bare(client: Connected, bare: BareLoop, count: int) -> Taken:
     taken = bare.taken(count)
     client.written.empty()
     return taken
-
-
-@contextmanager
-def _bare(client: Connected, cell: Cell, route: Route) -> Iterator[BareLoop]:
-    """The bare loop on the client's CPU, and its backend on the CPU of the client's backend."""
-    argv = [sys.executable, "-P", str(PROGRAM)]
-    with subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        placement.pin(process.pid, _cpus(client.group.clients[0].pid))
-        bare = BareLoop(process.stdin, process.stdout, work_of(cell, route))
-        placement.pin(bare.backend_pid, _cpus(client.group.server_pids[0]))
-        yield bare
 
 
 def _environment() -> dict[str, str]:

@@ -76,6 +76,7 @@ def departing(
             cold=False,
             placed=cpu_placement,
             interpreters={"pgbench": stack.env["PGPERF_PGBENCH"]},
+            turn=name,
         ) as groups:
             for group in groups:
                 group.run(_WARM_UP._replace(lead_in_ops=_lead_in_ops(definition, group.variant)))

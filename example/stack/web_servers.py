@@ -1,7 +1,8 @@
 """The processes of each web step, started together and started anew for each block of a run."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from example.stack import apache, clusters, gunicorn, nginx, postgres, web_steps
 from example.stack.errors import StackError
@@ -68,7 +69,7 @@ class WebServers:
         names = web_steps.parts_of(steps)
         self.stop(names)
         try:
-            for name in names:
+            for name in _in_random_order(names):
                 self._launch(name, block)
             for part in self.parts_of(names):
                 part.await_answer()
@@ -127,3 +128,12 @@ class WebServers:
             own["PGPERF_DB_PORT"] = str(ports["pgbouncer"])
             own["PGPERF_DB_NAME"] = step.database if step.database in CLUSTERS else postgres.DATABASE
         return {**os.environ, **self._env, **own, **step.settings}
+
+
+def _in_random_order(names: Sequence[str]) -> list[str]:
+    """The clusters, and then the steps at random: processes that start earlier have other memory, and
+    may be slower for as long as they live.
+    """
+    clusters = [name for name in names if name in CLUSTERS]
+    steps = [name for name in names if name not in CLUSTERS]
+    return [*clusters, *random.sample(steps, len(steps))]

@@ -82,6 +82,7 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
         started, plan.definition, own, context.routes, context.build_dir, cold, context.cpu_placement,
         interpreters=context.interpreters, memory_bytes=context.client_bytes,
         places=context.places.in_block(block) if context.places else None,
+        turn=f"{cohort}/{block}",
     )  # fmt: skip
     begin = time.monotonic()
     context.before_block(block, list(dict.fromkeys(v.route for v in plan.cohorts[cohort].variants)))

@@ -1,5 +1,6 @@
 """Starts the clients of a block, connected and pinned, and ends them."""
 
+import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ def started(
     memory_bytes: int = 0,
     places: BlockPlaces | None = None,
     part_of: Callable[[Variant], HostPart] = lambda _variant: WHOLE,
+    turn: str = "",
 ) -> Iterator[list[ClientGroup]]:
     """Groups of the variants (each with its application name), connected; ended when the context
     ends.
@@ -52,6 +54,9 @@ def started(
     operations, 0 for none. `places`: where the
     environments are, None if there is only the default one. `part_of`: which clients of a variant
     are on this host.
+
+    The owners start in a random order, drawn from the definition's seed and `turn`: processes that
+    start earlier have other memory, and may be slower for as long as they live.
     """
     _check_authentication([variant for variant, _ in variants], routes)
     groups = {variant: ClientGroup(variant, name, part=part_of(variant)) for variant, name in variants}
@@ -64,6 +69,7 @@ def started(
 
     try:
         owners = [groups[variant] for variant in families]
+        random.Random(f"{definition.seed}/start/{turn}").shuffle(owners)
         if cold:
             _start_coldly(owners, lambda group: spawn(group, True), placed)
         _start_together(owners, lambda group: spawn(group, False))

@@ -223,6 +223,7 @@ class _Share:
                 self.placed,
                 interpreters=settings.programs, memory_bytes=prepared.client_bytes(parts),
                 places=at.in_block(order["block"]) if at else None, part_of=parts.__getitem__,
+                turn=f"{order['cohort']}/{order['block']}",
             ) as groups,
         ):  # fmt: skip
             yield groups

@@ -2,7 +2,8 @@
 
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -67,17 +68,33 @@ def test_the_bar_is_two_per_cent(factor: float, holds: bool) -> None:
     assert "1.500 to 1.500" in line
 
 
+class Bare:
+    """A bare loop that must run once while it is placed."""
+
+    entered = 0
+
+    def __enter__(self) -> None:
+        self.entered += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.entered -= 1
+
+    def place_beside(self, client: object) -> None:
+        assert self.entered == 1
+
+
 def test_each_pair_of_processes_is_new_and_has_its_own_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str] = []
 
     @contextmanager
-    def connected(stack: object, definition: object, name: str) -> Iterator[None]:
+    def connected(stack: object, definition: object, name: str, earlier: Any) -> Iterator[None]:
         names.append(name)
-        yield None
+        with earlier:
+            yield None
 
     monkeypatch.setattr(driver_loop, "connected", connected)
     monkeypatch.setattr(driver_loop, "routes_of", lambda stack: {"socket": ROUTE})
-    monkeypatch.setattr(driver_loop, "_bare", lambda *words: nullcontext())
+    monkeypatch.setattr(driver_loop, "BareLoop", lambda work: Bare())
     monkeypatch.setattr(driver_loop, "_operations", lambda *words: 10)
     monkeypatch.setattr(driver_loop, "_of_client", lambda client, count: Taken(len(names), 1.0))
     monkeypatch.setattr(driver_loop, "_of_bare", lambda client, bare, count: Taken(-len(names), 1.0))

@@ -214,10 +214,21 @@ def rate_of_runs(found: Sequence[dict[str, Any]]) -> tuple[float, float]:
     run.
     """
     rates = [count(rows)[0] / len(rows) for rows in by_run(found)]
-    if len(rates) < 2:
-        return 0.0, 1.0
-    reach = stats.t.ppf(0.975, len(rates) - 1) * np.std(rates, ddof=1) / np.sqrt(len(rates))
-    return float(np.mean(rates) - reach), float(np.mean(rates) + reach)
+    return _interval_of_mean(rates) if len(rates) > 1 else (0.0, 1.0)
+
+
+def bias(found: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
+    """The mean log ratio of duplicates to originals and its 95 % interval, with the runs as its sample;
+    NaN for the ends of a single run.
+    """
+    logs = [float(np.mean(np.log([row["ratio"] for row in rows]))) for rows in by_run(found)]
+    span = _interval_of_mean(logs) if len(logs) > 1 else (math.nan, math.nan)
+    return float(np.mean(logs)), *span
+
+
+def _interval_of_mean(values: Sequence[float]) -> tuple[float, float]:
+    reach = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return float(np.mean(values) - reach), float(np.mean(values) + reach)
 
 
 def print_rate_of_runs(found: Sequence[dict[str, Any]]) -> None:
@@ -226,6 +237,8 @@ def print_rate_of_runs(found: Sequence[dict[str, Any]]) -> None:
     differ = sum(count(rows)[1] > 0 for rows in runs)
     span = f"{in_percent(low, 1)} to {in_percent(high, 1)}"
     print(f"rate of alarms, clustered by run: {span}; runs with a false differs: {differ} of {len(runs)}")
+    mean, low, high = (f"{100 * math.expm1(log):+.2f} %" for log in bias(found))
+    print(f"duplicates over originals: {mean} ({low} to {high})")
 
 
 def print_endings(runs: Sequence[json_lines.Line]) -> None:

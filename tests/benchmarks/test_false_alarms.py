@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import false_alarms, json_lines
@@ -19,6 +20,7 @@ from benchmarks.false_alarms import (
     RunsBar,
     _definition,
     bar_of,
+    bias,
     count,
     judged,
     rate_of_runs,
@@ -44,7 +46,7 @@ PLAN = with_duplicates(make_plan(_definition(options(), 1)))
 
 
 def row(low: float = 0.99, high: float = 1.01, outcome: str = INCONCLUSIVE) -> dict[str, Any]:
-    return {"low": low, "high": high, "outcome": outcome}
+    return {"ratio": 1.0, "low": low, "high": high, "outcome": outcome}
 
 
 def block(variant: Variant, number: int) -> VariantBlock:
@@ -118,6 +120,16 @@ def test_alarms_that_come_in_the_same_runs_widen_the_interval() -> None:
     low, high = rate_of_runs(of_runs(*[1] * 10, *[0] * 10))
     clustered_low, clustered_high = rate_of_runs(of_runs(10, *[0] * 19))
     assert clustered_high - clustered_low > 2 * (high - low)
+
+
+def test_duplicates_that_are_faster_in_each_run_are_a_bias() -> None:
+    rows = [{"seed": seed, "ratio": ratio} for seed in range(4) for ratio in (0.98, 0.99 + seed / 1000)]
+    mean, low, high = bias(rows)
+    assert low < mean < high < 0
+    assert mean == pytest.approx(np.mean(np.log([row["ratio"] for row in rows])))
+    centre, *span = bias(rows[:2])
+    assert centre < 0
+    assert all(map(math.isnan, span))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,14 @@ def of_the_suite(folder: Path, done: list[Any]) -> tuple[Any, ...]:
         done.append(cell)
         return tuple([driver_suite_peer.Slot(each, 613.0) for each in figures(6)] for _ in "ab")
 
-    options = {"query": ["arrays"], "driver": None, "suite": folder, "loop": "uvloop", "repeats": 6, "without": []}
+    options = {
+        "query": ["arrays"],
+        "driver": None,
+        "suite": folder,
+        "loop": "uvloop",
+        "repeats": 6,
+        "without": [],
+    }
     replaced = {"_measured": measure, "routes_of": lambda stack: {"socket": None}}
     names = ("create_tables", "_stop_autovacuum", "_check_needs")
     return driver_suite_peer, {**options, "harness": "", "seconds": 5, "warm_up": 1}, replaced, names

@@ -29,6 +29,7 @@ from pgperf.runner.load_accounts import (
     CountingHost,
     HostBlock,
     cpu_together,
+    owner_account,
     server_slice,
     variant_account,
 )
@@ -482,21 +483,27 @@ def _first_lag_ns(recorded: Recorded) -> int | None:
 def accounts(
     groups: Iterable[ClientGroup], own: Callable[[Variant], Mapping[str, Any]]
 ) -> dict[Variant, dict[str, Any]]:
-    """What was counted in a block of the load hosts' machines, and of the processes of each variant
-    that they share. `own`: the same of this machine, for a variant.
+    """What was counted in a block of the machines that each variant has, and of its processes; {}
+    without load hosts. `own`: the same of this machine, as if it had none.
     """
-    shared = [group for group in groups if isinstance(group, HostedGroup)]
+    every = list(groups)
+    shared = [group for group in every if isinstance(group, HostedGroup)]
     if not shared:
         return {}
     hosts = shared[0].hosted.hosts
     rows = zip(hosts.names, hosts.machines, hosts.network_mbit, hosts.totals(), strict=True)
     counting = [CountingHost(*row) for row in rows]
-    return {
-        group.variant: variant_account(
-            group.at, group.totals.to_json(), counting, hosts.own_machine, own(group.variant)
-        )
-        for group in shared
-    }
+    return {group.variant: _account_of(group, counting, hosts.own_machine, own) for group in every}
+
+
+def _account_of(
+    group: ClientGroup,
+    counting: Sequence[CountingHost],
+    own_machine: str,
+    own: Callable[[Variant], Mapping[str, Any]],
+) -> dict[str, Any]:
+    given = group.totals.to_json(), counting, own_machine, own(group.variant)
+    return variant_account(group.at, *given) if isinstance(group, HostedGroup) else owner_account(*given)
 
 
 def placement_refusal(hosts: LoadHosts | None, plan: Plan) -> str:

@@ -372,6 +372,41 @@ class TestTogether:
             assert found["role_cpus"] == {"clients": clients, "server": server}, "a machine counts once"
             assert [each["client_cpus"] for each in found["load_hosts"]] == [clients, clients]
 
+    @pytest.mark.parametrize(
+        ("machines", "hosted", "own"),
+        [
+            (("there", "there", "elsewhere"), (30, 2), (5, 32)),
+            (("there", "elsewhere", "there"), (11, 21), (5, 32)),
+            (("owner's", "owner's", "there"), (35, 2), (35, 2)),
+            (("there", "owner's", "owner's"), (10, 22), (26, 11)),
+        ],
+    )
+    def test_the_clients_of_a_host_that_stands_by_are_no_other_programs(
+        self, machines: tuple[str, ...], hosted: tuple[int, int], own: tuple[int, int]
+    ) -> None:
+        """One variant is on the first of three hosts alone, and one on none of them."""
+        used = {"cpus": 8, "source": "cgroup", "elapsed_ns": 99, "host_ns": 50}
+        nothing = {"client": None}
+        totals = {"ticks_and_switches": nothing, "throttled_ns": nothing, "client_cpus": 4}
+        blocks = [
+            HostBlock({**used, "ours_ns": ours_ns, "others_ns": 32 - ours_ns}, dict.fromkeys(places, totals))
+            for ours_ns, places in ((10, (0, 1)), (20, (1,)), (1, (1,)))
+        ]
+        hosts = SimpleNamespace(
+            names=["a", "b", "c"], machines=machines, network_mbit=[None] * 3, own_machine="owner's",
+            totals=lambda: blocks,
+        )  # fmt: skip
+        groups = [
+            HostedGroup(replace(VARIANT, hosts=1), "away", cohort=HostedCohort(hosts)),  # type: ignore[arg-type]
+            ClientGroup(replace(VARIANT, hosts=0), "here"),
+        ]
+        owners = {**used, "ours_ns": 5, "others_ns": 32, "role_cpus": {"clients": 4, "server": 4}}
+        counts = load_hosts.accounts(groups, lambda _variant: owners)
+        found = [(counts[each.variant]["ours_ns"], counts[each.variant]["others_ns"]) for each in groups]
+        assert found == [hosted, own]
+        assert [each["name"] for each in counts[groups[0].variant]["load_hosts"]] == ["a"]
+        assert "load_hosts" not in counts[groups[1].variant]
+
     def test_a_part_that_one_host_does_not_know_is_unknown(self) -> None:
         own = HostSlice(recorded([1]), dict.fromkeys(("client_ns",), 1))
         unknown = HostSlice(recorded([1]), {"client_ns": None})

@@ -124,9 +124,12 @@ class ClientGroup:
             self.op_s = max(float(each.mean()) for each in recorded.durations) / 1e9
 
     def collect(self, request: protocol.Slice) -> Recorded:
-        expected_s = (request.lead_in_ns + request.window_ns) / 1e9
-        expected_s += _TIMEOUT_FACTOR * self.op_s * (request.lead_in_ops + request.count)
-        return self._collect(SLICE_GRACE_S + expected_s)
+        return self._collect(SLICE_GRACE_S + self.longest_s(request))
+
+    def longest_s(self, request: protocol.Slice) -> float:
+        """How long the slice may take, by the time of an operation in the calibration."""
+        operations = request.lead_in_ops + request.count
+        return (request.lead_in_ns + request.window_ns) / 1e9 + _TIMEOUT_FACTOR * self.op_s * operations
 
     def _collect(self, timeout: float) -> Recorded:
         replies = [client.expect(protocol.SliceReply, timeout) for client in self.clients]

@@ -104,7 +104,8 @@ class LoadHosts(Protocol):
         """Have these slices run, each by the place of its variant, at its start by our clock."""
 
     def results(self, until_ns: int) -> list[list[HostSlice]]:
-        """What each host recorded of the slices, on our clock. They end at that time or later.
+        """What each host recorded of the slices, on our clock. They have ended by that time, and the
+        answers come soon after it.
 
         Raises LoadHostLate if one of them got the order too late.
         """
@@ -152,11 +153,15 @@ class HostedGroup(ClientGroup):
 
     def begin(self, request: protocol.Slice) -> None:
         self.hosted.hosts.order([(self.at, request)])
-        self._until_ns = request.start_ns + request.lead_in_ns + request.window_ns
+        self._until_ns = self.ended_ns(request)
 
     def collect(self, request: protocol.Slice) -> Recorded:
         results = self.hosted.hosts.results(self._until_ns)
         return joined(self.variant, [each.recorded for each in _of_slice(results, 0)])
+
+    def ended_ns(self, request: protocol.Slice) -> int:
+        """When the slice must have ended on all hosts."""
+        return request.start_ns + round(self.longest_s(request) * 1e9)
 
     def spacing_ns(self) -> int:
         """The time that a slice may take beyond its window."""
@@ -350,7 +355,7 @@ def _ordered(
     last = timed[-1]
     accounts = _accounts(timed, host) if _joins(last) else []
     accounting = None if accounts else _opened(last, host)
-    results = cohort.hosts.results(_closes_ns(last))
+    results = cohort.hosts.results(_hosted(last).ended_ns(last.request))
     still_there = departed(last.group)
     accounts = accounts or [Account(closed(last.group, accounting), time.monotonic_ns())]
     by_turn = [_of_slice(results, at) for at in range(len(timed))]

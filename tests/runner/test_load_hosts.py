@@ -187,6 +187,43 @@ class TestStarts:
         assert found.start_ns - hosts.clock.now_ns >= load_hosts._LEAD_NS
 
 
+class Awaited:
+    """Load hosts whose answer is awaited: until when their slices must have ended."""
+
+    def __init__(self) -> None:
+        self.until_ns: list[int] = []
+
+    def settle(self, window_ns: int) -> None: ...
+
+    def order(self, slices: list[tuple[int, protocol.Slice]]) -> None:
+        self.start_ns = slices[0][1].start_ns
+
+    def results(self, until_ns: int) -> list[list[HostSlice]]:
+        self.until_ns.append(until_ns)
+        raise LoadHostFailed("a", "that is enough")
+
+
+class TestDeadline:
+    """Two slow operations may take longer than a host has for its answer."""
+
+    def slow(self) -> tuple[Awaited, HostedGroup, protocol.Slice]:
+        hosts, request = Awaited(), protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=0, count=1)
+        cohort = HostedCohort(hosts)  # type: ignore[arg-type]
+        return hosts, HostedGroup(VARIANT, "app", op_s=40.0, cohort=cohort), request
+
+    def test_of_a_round(self) -> None:
+        hosts, group, request = self.slow()
+        with pytest.raises(LoadHostFailed, match="enough"):
+            load_hosts._ordered(group.hosted, [Turn(group, request, 0)], 0, None, lambda _group: "")
+        assert hosts.until_ns[0] >= hosts.start_ns + 80 * 10**9
+
+    def test_of_a_slice_of_its_own(self) -> None:
+        hosts, group, request = self.slow()
+        with pytest.raises(LoadHostFailed, match="enough"):
+            group.run(request._replace(start_ns=10**12))
+        assert hosts.until_ns[0] >= hosts.start_ns + 80 * 10**9
+
+
 class Accounting:
     """In place of an account of a slice: when it was opened."""
 

@@ -56,6 +56,8 @@ _RESERVE = 2
 _RETRY_SHARE = 2 / 3
 #: The slices of several hosts whose skew is remembered.
 _SKEWS = 10_000
+#: The order to tell the time alone.
+_CLOCK = {"clock": True}
 
 
 def retry(step: Callable[[], T]) -> T:
@@ -135,11 +137,19 @@ class LoadHostController:
             for at, host in enumerate(self._hosts)
         ]
         found = []
-        for host, answer in zip(self._hosts, self._ordered(orders, _START_S), strict=True):
+        for host, answer in zip(self._hosts, self._started(orders, cold), strict=True):
             with _naming(host):
                 found.append(answers.started(answer.data))
         self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
         return found
+
+    def _started(self, orders: Sequence[dict[str, Any]], cold: bool) -> list[Answer]:
+        """While the first host measures cold phases, the others leave the server alone."""
+        if not cold:
+            return self._ordered(orders, _START_S)
+        meanwhile = [_CLOCK] * (len(orders) - 1)
+        first = self._ordered([orders[0], *meanwhile], _START_S)[:1]
+        return first + (self._ordered([_CLOCK, *orders[1:]], _START_S)[1:] if meanwhile else [])
 
     def _cpus_on(self, host: _Host) -> dict[str, list[int] | None]:
         """The CPUs of its clients of a database, and of those that request pages, where others of the
@@ -366,7 +376,7 @@ class LoadHostController:
         """
         until = time.monotonic() + seconds
         while max(host.clock.error_ns for host in self._hosts) > error_ns and time.monotonic() < until:
-            self._ordered([{"clock": True}] * len(self._hosts))
+            self._ordered([_CLOCK] * len(self._hosts))
 
     @property
     def _shortest_window_ns(self) -> int:

@@ -18,6 +18,7 @@ from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.host_slices import NOTHING, pack
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runs import broker, database_clock, state
+from pgperf.runs.order_rows import Answer
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_run
 from tests.runner.builders import definition
@@ -97,6 +98,32 @@ def test_a_host_whose_clock_stays_too_uncertain_is_refused(
     host.clock = ClockOffset(0, window_ms * MS // 100 + 1)
     with pytest.raises(LoadHostFailed, match=f"load host a: its clock is known to .* {remedy}"):
         owner.settle(window_ms * MS)
+
+
+@pytest.mark.parametrize(
+    ("cold", "names", "expected"),
+    [
+        (True, "abc", [("start", "clock", "clock"), ("clock", "start", "start")]),
+        (False, "abc", [("start", "start", "start")]),
+        (True, "a", [("start",)]),
+    ],
+)
+def test_nobody_else_starts_while_the_first_host_measures_cold_phases(
+    cold: bool, names: str, expected: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(Run.Status.RUNNING, attempt=1)
+    owner = controller(*(_Host(name, at, QUEUE) for at, name in enumerate(names)))
+    ordered: list[tuple[str, ...]] = []
+
+    def answered(orders: list[dict[str, Any]], _seconds: float) -> list[Answer]:
+        ordered.append(tuple(key for order in orders for key in order))
+        parts = [order.get("start", {}).get("part") for order in orders]
+        return [Answer({"ready": {}, "op_s": {}, "unlimited": [f"{part}"]}, b"", AGENT, "") for part in parts]
+
+    monkeypatch.setattr(owner, "_ordered", answered)
+    found = owner.start(0, 0, cold)
+    assert ordered == expected
+    assert [each.unlimited for each in found] == [[f"{at}"] for at in range(len(names))]
 
 
 HALVES = (frozenset({3, 1}), frozenset({0, 2}))

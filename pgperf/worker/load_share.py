@@ -8,6 +8,7 @@ for STALE_SECONDS ends its own process, and the kernel ends its clients.
 import logging
 import platform
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
@@ -92,16 +93,23 @@ class _Share:
 
     def run(self) -> None:
         """Returns when the run is over; its clients end with it, whatever happens."""
+        if reason := self._failure():
+            self._refuse(reason)
+
+    def _failure(self) -> str:
+        """Why this host could not go on; "" if the run was over."""
         try:
             with self._run_long, while_waiting(self.look), self._clients():
                 self._serve()
         except RunIsOver:
             logger.info("pgperf load host: row %s is over", self.row_id)
         except PgperfError as error:
-            self._refuse(str(error))
+            return str(error)
         except Exception as error:
-            self._refuse(f"unexpected {type(error).__name__}: {error}")
-            raise
+            trace = "".join(traceback.format_exception(error))
+            logger.error("pgperf load host: row %s: %s", self.row_id, scrub(trace, self.secrets))
+            return f"unexpected {type(error).__name__}: {error}"
+        return ""
 
     @contextmanager
     def _clients(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from pgperf.models import Run
 from pgperf.reports import chart_findings, rate_searches, run_page, svg_chart
 from pgperf.reports.run_json import rows_json
 from pgperf.reports.run_rows import read
+from pgperf.reports.svg_chart import curves
 from tests.factories import make_results, make_run, stored_verdict
 
 pytestmark = pytest.mark.django_db
@@ -105,6 +106,15 @@ def test_a_chart_without_any_percentile_is_drawn() -> None:
     empty = search("libpq", Outcome.NONE_HOLDS, steps=(Step(0, 0, 5.0, 1000.0, 1, 1, None, None, None),))
     ((_title, chart),) = rate_searches.curves(read(with_searches(run, empty)))
     assert "<svg" in svg_chart.svg(chart, "rates")
+
+
+@pytest.mark.parametrize("limit_ms", [0.1, 10.0, 500.0])
+def test_the_limit_is_in_the_chart_wherever_the_latencies_are(limit_ms: float) -> None:
+    """A line below the axis would be across its numbers."""
+    run = make_results(make_run(), routes=("tcp",))
+    ((_title, chart),) = rate_searches.curves(read(with_searches(run, search("libpq", limit_ms=limit_ms))))
+    y = curves._frame(chart).y
+    assert y.end - 1e-6 <= y.at(chart["limit"]) <= y.start + 1e-6
 
 
 def test_the_topic_of_the_page_has_them(run: Run, admin_client: Client) -> None:

@@ -57,6 +57,7 @@ class ClientGroup:
     server_unknown: str = ""  # why the CPU time of a server whose backends come and go is unknown
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
     part: HostPart = WHOLE  # which of the variant's clients are on this host
+    clients_seen: bool = True  # are those of them that work on this machine told from other programs?
 
     @property
     def applications(self) -> list[str]:

@@ -242,6 +242,7 @@ def _group(
         at=at,
         cohort=cohort,
         not_limited=tuple(dict.fromkeys(why for each in started for why in each.unlimited)),
+        clients_seen=cohort.hosts.own_machine not in cohort.hosts.machines,
     )
 
 

@@ -82,6 +82,11 @@ class TestParts:
 class OneHost:
     """Its clients are ready, each with cold phases of its own."""
 
+    own_machine = "the owner's"
+
+    def __init__(self, machine: str = "its own") -> None:
+        self.machines = [machine]
+
     def start(self, _cohort: int, _block: int, _cold: bool) -> list[HostStart]:
         ready = [protocol.Ready(pid, pid, {}, "18", 1, first_us=pid) for pid in range(1, 5)]
         return [HostStart({0: ready[:1], 1: ready, 2: ready[:1]}, {0: 0.1, 1: 0.1, 2: 0.1})]
@@ -92,12 +97,16 @@ class OneHost:
 class TestSharedClients:
     """1 and 4 clients of a layer, and a control, on one load host."""
 
-    def groups(self) -> list[HostedGroup]:
+    def groups(self, hosts: OneHost | None = None) -> list[HostedGroup]:
         four = replace(VARIANT, clients=4, hosts=1)
         one = replace(four, clients=1)
         named = [(one, "run-0"), (four, "run-1"), (replace(one, control=1), "run-2")]
-        with load_hosts.hosted(OneHost(), 0, 0, named, True) as groups:  # type: ignore[arg-type]
+        with load_hosts.hosted(hosts or OneHost(), 0, 0, named, True) as groups:  # type: ignore[arg-type]
             return groups
+
+    def test_on_the_owners_machine_nothing_tells_them_from_other_programs(self) -> None:
+        for hosts, seen in ((OneHost(), True), (OneHost(OneHost.own_machine), False)):
+            assert [group.clients_seen for group in self.groups(hosts)] == [seen] * 3
 
     def test_only_the_largest_has_cold_phases(self) -> None:
         counted = {"role_cpus": {}}

@@ -40,7 +40,7 @@ from pgperf.runner.load_hosts import part_of, sleep_until
 from pgperf.runner.memory import MIB
 from pgperf.runner.warm_up import warm_up
 from pgperf.runs import database_clock, state
-from pgperf.runs.db_retry import retry_while_down
+from pgperf.runs.db_retry import is_outage, retry_while_down
 from pgperf.worker import environments
 from pgperf.worker.lifeline import Lifeline
 from pgperf.worker.load_preparation import Prepared, near_routes, prepared
@@ -108,7 +108,9 @@ class _Share:
         except Exception as error:
             trace = "".join(traceback.format_exception(error))
             logger.error("pgperf load host: row %s: %s", self.row_id, scrub(trace, self.secrets))
-            return f"unexpected {type(error).__name__}: {error}"
+            if is_outage(error):
+                return f"the site's own database, which holds the runs, did not answer there: {error}"
+            return f"unexpected {type(error).__name__}: {error} (the log of its worker has more)"
         return ""
 
     @contextmanager

@@ -1,6 +1,7 @@
 """A load host's side of a run, without a database."""
 
 import os
+import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import PreflightRefused
@@ -89,6 +91,31 @@ def test_a_failure_tells_no_password(
     assert "unexpected ValueError: no number" in told[0]
     assert "in fail" in caplog.text
     assert "sesame" not in told[0] + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            OperationalError("the connection is closed"),
+            "the site's own database, .* did not answer there: the",
+        ),
+        (KeyError("cohort"), "unexpected KeyError: 'cohort' .the log of its worker has more"),
+    ],
+)
+def test_it_says_what_kept_it_from_going_on(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(OrderRows, "refuse", lambda _rows, _row, _agent, reason: told.append(reason))
+    share = _Share(1, "load@a", Lifeline(60))
+    monkeypatch.setattr(share, "_serve", fail)
+    share.run()
+    assert re.search(words, told[0])
 
 
 @pytest.mark.parametrize("order", ["_begin", "_start"])

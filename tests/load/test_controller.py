@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgperf.conf import get_settings
 from pgperf.core import protocol
 from pgperf.core.exceptions import BrokerUnreachable, LoadHostFailed, RunCancelled
 from pgperf.load import controller as owners
@@ -115,7 +116,8 @@ def test_nobody_else_starts_while_the_first_host_measures_cold_phases(
     owner = controller(*(_Host(name, at, QUEUE) for at, name in enumerate(names)))
     ordered: list[tuple[str, ...]] = []
 
-    def answered(orders: list[dict[str, Any]], _seconds: float) -> list[Answer]:
+    def answered(orders: list[dict[str, Any]], seconds: float) -> list[Answer]:
+        assert seconds == get_settings().MAX_RUN_SECONDS, "slow clients may need it"
         ordered.append(tuple(key for order in orders for key in order))
         parts = [order.get("start", {}).get("part") for order in orders]
         return [Answer({"ready": {}, "op_s": {}, "unlimited": [f"{part}"]}, b"", AGENT, "") for part in parts]
@@ -124,6 +126,20 @@ def test_nobody_else_starts_while_the_first_host_measures_cold_phases(
     found = owner.start(0, 0, cold)
     assert ordered == expected
     assert [each.unlimited for each in found] == [[f"{at}"] for at in range(len(names))]
+
+
+def test_a_host_may_capture_statements_for_as_long_as_it_lives(
+    host: _Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner does the same before, without a limit of its own."""
+    owner, waited = controller(host), iter([400.0, get_settings().MAX_RUN_SECONDS + 1.0])
+    monkeypatch.setattr(owner, "_open", lambda: None)
+    monkeypatch.setattr(owner, "_send", lambda: None)
+    wait = owner._wait
+    monkeypatch.setattr(owner, "_wait", lambda begin, *rest: wait(begin - next(waited), *rest))
+    with pytest.raises(LoadHostFailed, match="load host a: it did not answer within 1800 s; see the log"):
+        owner.begin([])
+    assert list(waited) == []
 
 
 HALVES = (frozenset({3, 1}), frozenset({0, 2}))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -99,6 +100,16 @@ def test_the_chart_marks_the_knee_and_the_limit(run: Run) -> None:
     for _title, other in others:
         assert other["knee"] == [None, None, None]
         assert svg_chart.svg(other, "rates").count('class="dashed"') == 1
+
+
+def test_percentiles_that_are_lower_bounds_are_marked_and_explained() -> None:
+    """Of 1,000 operations at the highest rate, 100 had not begun: a tenth."""
+    run = make_results(make_run(), routes=("tcp",))
+    steps = (step(500.0, 0), replace(step(1100.0, 600), backlog=100))
+    rows = read(with_searches(run, search("libpq", steps=steps)))
+    shown = [[cell.text for cell in line[-3:]] for line in rate_searches.curve_table(rows).rows]
+    assert shown == [["400", "900", "9,000"], ["400", "≥ 900", "≥ 9,000"]]
+    assert "“≥” marks a percentile that is a lower bound" in rate_searches.note()
 
 
 def test_a_chart_without_any_percentile_is_drawn() -> None:

@@ -54,10 +54,10 @@ class OpenLoop:
         return None if self.late is None or not self.due else (self.late + self.skipped) / self.due
 
     def is_lower_bound(self, percentile: float) -> bool:
-        """Have so many operations not begun that this percentile may be one of them? They count with
-        the time that they had waited; skipped ones have no latency.
+        """Have so many operations not begun that this percentile may be one of them? Skipped ones have
+        no latency.
         """
-        return 0 < 100 * self.backlog >= (100 - percentile) * (self.due - self.skipped)
+        return is_lower_bound(percentile, self.due - self.skipped, self.backlog)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> Self | None:
@@ -66,6 +66,13 @@ class OpenLoop:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def is_lower_bound(percentile: float, due: int, backlog: int) -> bool:
+    """May this percentile of the latencies of the operations that were due be that of one that had not
+    begun? These count with the time that they had waited.
+    """
+    return 0 < 100 * backlog >= (100 - percentile) * due
 
 
 def open_loop(variant: Variant, slices: Iterable[SliceRecord]) -> OpenLoop | None:

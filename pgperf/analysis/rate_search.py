@@ -12,6 +12,7 @@ import numpy as np
 from pgperf.analysis import knee
 from pgperf.analysis.disturbances import POOR
 from pgperf.analysis.grade import Grade
+from pgperf.analysis.open_loop import is_lower_bound
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
@@ -34,7 +35,8 @@ class Step:
     """A slice of a search. `capacity`: what the closed loop beside it reached in the same block.
 
     `over`: the operations of those `due` that were over the limit. Percentiles of the latency in µs,
-    from the intended start; `p99_us` is None where fewer than 1,000 operations were due.
+    from the intended start; `p99_us` is None where fewer than 1,000 operations were due. `backlog`:
+    the operations that had not begun when the window closed; 0 in runs of older versions.
     """
 
     block: int
@@ -46,6 +48,7 @@ class Step:
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
+    backlog: int = 0
 
     @property
     def share(self) -> float:
@@ -75,10 +78,15 @@ class Point:
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
+    backlog: int
 
     @property
     def over_share(self) -> float:
         return self.over / self.due
+
+    def is_lower_bound(self, percentile: float) -> bool:
+        """May operations that had not begun be at this percentile?"""
+        return is_lower_bound(percentile, self.due, self.backlog)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,9 +197,22 @@ def _steps(searched: _Blocks, references: _Blocks) -> Iterator[Step]:
 
 
 def _step(block: int, capacity: float, piece: SliceRecord) -> Step:
-    percentiles = (piece.p50_ns, piece.p90_ns, piece.p99_ns)
-    us = [None if ns is None else ns / 1000 for ns in percentiles]
-    return Step(block, piece.round, piece.asked_per_s or 0.0, capacity, piece.due or 0, piece.over or 0, *us)
+    return Step(
+        block,
+        piece.round,
+        piece.asked_per_s or 0.0,
+        capacity,
+        piece.due or 0,
+        piece.over or 0,
+        p50_us=_us(piece.p50_ns),
+        p90_us=_us(piece.p90_ns),
+        p99_us=_us(piece.p99_ns),
+        backlog=piece.backlog or 0,
+    )
+
+
+def _us(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1000
 
 
 def _point(steps: Sequence[Step], capacity: float) -> Point:
@@ -205,6 +226,7 @@ def _point(steps: Sequence[Step], capacity: float) -> Point:
         p50_us=_median(step.p50_us for step in steps),
         p90_us=_median(step.p90_us for step in steps),
         p99_us=_median(step.p99_us for step in steps),
+        backlog=sum(step.backlog for step in steps),
     )
 
 

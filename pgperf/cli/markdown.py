@@ -60,7 +60,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield escaped(connections.note(connections.reconnecting(rows.variants)))
     yield escaped(published.source(rows))
     yield cpu_accounting.spent_table(rows.originals)
-    yield scaling.scaling_table(rows.scaling)
+    yield scaling.scaling_table(rows.scaling, rows)
     yield from comparisons.comparison_tables(rows.comparisons)
     yield "\n\n".join(map(escaped, [*load_hosts.lost(rows), *login_conditions.notes(rows)]))
     yield "\n\n".join(map(escaped, layer_notes(rows.variants)))

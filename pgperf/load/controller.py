@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A host comes within that time, prepares itself, and starts and warms up its clients, or ends them,
-#: after the slices that are under way.
-COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
+#: A host comes within that time, tells what it knows, and ends its clients after the slices that are
+#: under way. To prepare itself, and to start and warm up its clients, may take longer (`_at_work_s`).
+COME_S, _TELL_S, _END_S = 30.0, 120.0, 300.0
 #: Seconds between two tries to send a message while the broker is away.
 _SEND_AGAIN_S = 1.0
 _ON_WAIT_S = 0.05
@@ -56,11 +56,20 @@ _RESERVE = 2
 _RETRY_SHARE = 2 / 3
 #: The slices of several hosts whose skew is remembered.
 _SKEWS = 10_000
+#: The order to tell the time alone.
+_CLOCK = {"clock": True}
 
 
 def retry(step: Callable[[], T]) -> T:
     """While the site's database restarts, for as long as a run does."""
     return retry_while_down(step, get_settings().STALE_SECONDS * _RETRY_SHARE, "orders to load hosts")
+
+
+def _at_work_s() -> float:
+    """As long as a run may: how many statements a host captures and how slowly its clients start, the
+    owner cannot know. One that is silent, or whose client is late, ends the wait by itself.
+    """
+    return float(max(_END_S, get_settings().MAX_RUN_SECONDS))
 
 
 @dataclass
@@ -122,7 +131,7 @@ class LoadHostController:
         self._open()
         self._send()
         order = {"skipped": [each.to_json() for each in skipped]}
-        said = self._ordered([{"begin": order}] * len(self._hosts), _PREPARE_S)
+        said = self._ordered([{"begin": order}] * len(self._hosts), _at_work_s())
         for host, answer in zip(self._hosts, said, strict=True):
             with _naming(host):
                 host.facts, host.worker = answers.begun(answer.data), answer.agent
@@ -135,11 +144,19 @@ class LoadHostController:
             for at, host in enumerate(self._hosts)
         ]
         found = []
-        for host, answer in zip(self._hosts, self._ordered(orders, _START_S), strict=True):
+        for host, answer in zip(self._hosts, self._started(orders, cold), strict=True):
             with _naming(host):
                 found.append(answers.started(answer.data))
         self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
         return found
+
+    def _started(self, orders: Sequence[dict[str, Any]], cold: bool) -> list[Answer]:
+        """While the first host measures cold phases, the others leave the server alone."""
+        if not cold:
+            return self._ordered(orders, _at_work_s())
+        meanwhile = [_CLOCK] * (len(orders) - 1)
+        first = self._ordered([orders[0], *meanwhile], _at_work_s())[:1]
+        return first + (self._ordered([_CLOCK, *orders[1:]], _at_work_s())[1:] if meanwhile else [])
 
     def _cpus_on(self, host: _Host) -> dict[str, list[int] | None]:
         """The CPUs of its clients of a database, and of those that request pages, where others of the
@@ -200,7 +217,7 @@ class LoadHostController:
         return found
 
     def end(self) -> None:
-        self._ordered([{"end": True}] * len(self._hosts), _START_S)
+        self._ordered([{"end": True}] * len(self._hosts), _END_S)
 
     def go_on_without(self, host: str, why: str) -> bool:
         if not self._definition.may_lose_hosts or host not in self.names or len(self._hosts) == 1:
@@ -294,7 +311,7 @@ class LoadHostController:
         if any(host.unsent for host in self._hosts) and time.monotonic() - self._sent_s >= _SEND_AGAIN_S:
             self._send()
 
-    def _ordered(self, orders: Sequence[dict[str, Any]], seconds: float = _PREPARE_S) -> list[Answer]:
+    def _ordered(self, orders: Sequence[dict[str, Any]], seconds: float = _TELL_S) -> list[Answer]:
         for host, order in zip(self._hosts, orders, strict=True):
             host.number = self._put(host, order)
         return self._awaited(seconds)
@@ -330,7 +347,9 @@ class LoadHostController:
             why = absent[0].unsent or "is its worker busy, or of another version of pgperf?"
             raise LoadHostFailed(absent[0].name, f"it did not come within {COME_S:g} s: {why}")
         if passed > seconds:
-            raise LoadHostFailed(missing[0].name, f"it did not answer within {seconds:.0f} s")
+            raise LoadHostFailed(
+                missing[0].name, f"it did not answer within {seconds:.0f} s; see the log of its worker"
+            )
         self._send_again()
         self.check_alive()
         look_up()
@@ -366,7 +385,7 @@ class LoadHostController:
         """
         until = time.monotonic() + seconds
         while max(host.clock.error_ns for host in self._hosts) > error_ns and time.monotonic() < until:
-            self._ordered([{"clock": True}] * len(self._hosts))
+            self._ordered([_CLOCK] * len(self._hosts))
 
     @property
     def _shortest_window_ns(self) -> int:

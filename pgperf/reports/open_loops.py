@@ -36,9 +36,14 @@ def latency(row: VariantResult, key: str) -> Cell:
     """One of the `latency_us`; a percentile in which operations that had not begun may be is a lower
     bound.
     """
-    found, value = row.record.open_loop, row.latency_us.get(key)
-    bound = found and key.startswith("p") and found.is_lower_bound(float(key[1:]))
-    return at_least(value) if bound else number(value)
+    value = row.latency_us.get(key)
+    return at_least(value) if is_lower_bound(row, key) else number(value)
+
+
+def is_lower_bound(row: VariantResult, key: str) -> bool:
+    """May one of the `latency_us` be that of operations that had not begun?"""
+    found = row.record.open_loop
+    return found is not None and key.startswith("p") and found.is_lower_bound(float(key[1:]))
 
 
 def note() -> str:

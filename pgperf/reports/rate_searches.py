@@ -18,6 +18,7 @@ from pgperf.reports.table import (
     Cell,
     Column,
     Table,
+    at_least,
     count,
     exact,
     file_columns,
@@ -112,7 +113,8 @@ def note() -> str:
         "Latency is timed from the intended start of each operation. A rate holds the limit where at most 1 %"
         " of the operations that were due are over it. Shares are of what the closed loop reached in the same"
         " block. A dashed line marks the found rate, and a band its 95 % interval; the other dashed line is"
-        " the limit."
+        " the limit. “≥” marks a percentile that is a lower bound: operations that had not begun when the"
+        " windows closed count with the time that they had waited by then."
     )
 
 
@@ -240,13 +242,19 @@ def _point(name: str, point: Point) -> tuple[Cell, ...]:
         count(point.slices),
         count(point.due),
         percent(point.over_share),
-        *(number(getattr(point, key)) for key in _PERCENTILES),
+        *(_percentile(point, key) for key in _PERCENTILES),
     )
+
+
+def _percentile(point: Point, key: str) -> Cell:
+    """One that operations reach that had not begun is a lower bound."""
+    us = getattr(point, key)
+    return at_least(us) if point.is_lower_bound(float(key[1:].removesuffix("_us"))) else number(us)
 
 
 def step_table(rows: RunRows) -> Table:
     """A row for each slice of each search, for files."""
-    own = ("block", "round", "rate", "capacity", "share", "due", "over", "holds", *_PERCENTILES)
+    own = ("block", "round", "rate", "capacity", "share", "due", "over", "holds", *_PERCENTILES, "backlog")
     found = [
         (exact(each.variant), *(exact(getattr(step, name)) for name in own))
         for each in rows.rate_searches

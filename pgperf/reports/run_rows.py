@@ -9,7 +9,7 @@ from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.geometric_mean import GeometricMean
 from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.rate_search import RateSearch
-from pgperf.analysis.scaling import Curve
+from pgperf.analysis.scaling import Curve, Point
 from pgperf.analysis.timeline import Timeline
 from pgperf.catalog.published import PUBLICATIONS, Figure, Publication
 from pgperf.core.records import LeftOut, with_workloads
@@ -97,6 +97,14 @@ class RunRows:
         curves = map(_curve, self.run.summary.get("scaling", []))
         return [_with_shares(curve, shares) for curve in curves]
 
+    def variant_of(self, curve: Curve, point: Point) -> VariantResult | None:
+        """The variant of a point of a curve."""
+        return self._by_key.get(_key_of(curve, point))
+
+    @cached_property
+    def _by_key(self) -> "dict[_Key, VariantResult]":
+        return {_key(row): row for row in self.originals}
+
     @cached_property
     def rate_searches(self) -> list[RateSearch]:
         """What the searches for the highest rate found; none in runs of older versions."""
@@ -157,16 +165,13 @@ def _curve(stored: dict[str, Any]) -> Curve:
 
 
 def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:
-    series = (
-        curve.workload,
-        curve.layer,
-        curve.mode,
-        curve.route,
-        curve.connect,
-        curve.workers,
-        curve.environment,
-        curve.rate,
-        curve.hosts,
-    )
-    points = (replace(point, share=shares.get((*series, point.clients))) for point in curve.points)
+    points = (replace(point, share=shares.get(_key_of(curve, point))) for point in curve.points)
     return replace(curve, points=tuple(points))
+
+
+def _key_of(curve: Curve, point: Point) -> _Key:
+    """That of the variant of a point."""
+    return (
+        curve.workload, curve.layer, curve.mode, curve.route, curve.connect, curve.workers, curve.environment,
+        curve.rate, curve.hosts, point.clients,
+    )  # fmt: skip

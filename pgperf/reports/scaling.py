@@ -6,7 +6,8 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
-from pgperf.reports import result_keys
+from pgperf.models import VariantResult
+from pgperf.reports import open_loops, result_keys
 from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names, workers_title
 from pgperf.reports.run_rows import RunRows
@@ -15,6 +16,7 @@ from pgperf.reports.table import (
     Cell,
     Column,
     Table,
+    at_least,
     count,
     exact,
     file_columns,
@@ -57,8 +59,8 @@ def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
     return [(series_title(series, scaling), _cpu_curve(series, each, roles, top)) for series, each in seen]
 
 
-def scaling_table(scaling: Sequence[Curve]) -> Table:
-    """The numbers of the curves.
+def scaling_table(scaling: Sequence[Curve], rows: RunRows | None = None) -> Table:
+    """The numbers of the curves. `rows`: the run's, which tell the percentiles that are lower bounds.
 
     Efficiency is throughput per client over that of the fewest clients; at a rate there is none.
     """
@@ -80,18 +82,23 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
         ),
         *file_columns(_CONDITIONS),
     )
-    rows = [
-        (_series_cell(series, scaling), *_cells(series, point), *_roles(point.share), *_conditions(series))
+    lines = [
+        (
+            _series_cell(series, scaling),
+            *_cells(series, point, rows.variant_of(series, point) if rows else None),
+            *_roles(point.share),
+            *_conditions(series),
+        )
         for series in scaling
         for point in series.points
     ]
     caption = _("Throughput, time and CPUs by %s") % unit(scaling)
-    return Table(caption, columns, rows, "scaling")
+    return Table(caption, columns, lines, "scaling")
 
 
 def all_points(rows: RunRows) -> Table:
     """The points of all curves of a run, as files have them."""
-    return scaling_table(rows.scaling)
+    return scaling_table(rows.scaling, rows)
 
 
 def series_title(series: Curve, scaling: Sequence[Curve]) -> str:
@@ -193,16 +200,21 @@ def percents(shares: Iterable[CpuShares], role: str) -> list[float | None]:
     return [None if (share := getattr(each, role)) is None else 100 * share for each in shares]
 
 
-def _cells(series: Curve, point: Point) -> tuple[Cell, ...]:
+def _cells(series: Curve, point: Point, row: VariantResult | None) -> tuple[Cell, ...]:
     return (
         count(point.clients),
         number(point.ops_per_s),
         interval(point.low, point.high),
         percent(point.efficiency) if series.rate is None else Cell("–", (None,)),
         interval(point.efficiency_low, point.efficiency_high),
-        number(point.p50_us),
-        number(point.p99_us),
+        _percentile(row, "p50", point.p50_us),
+        _percentile(row, "p99", point.p99_us),
     )
+
+
+def _percentile(row: VariantResult | None, key: str, us: float | None) -> Cell:
+    """As the table of latencies has it."""
+    return at_least(us) if row and open_loops.is_lower_bound(row, key) else number(us)
 
 
 def _conditions(series: Curve) -> tuple[Cell, ...]:

@@ -43,7 +43,7 @@ def run_block(
         measured = timed_rounds(context, groups, cohort, block)
         counted = close_process_cpu(process_cpu, groups)
         of_variant = partial(_counts_of, context, counted)
-        away = accounts(groups, of_variant)
+        with_hosts = accounts(groups, of_variant)
         try:
             if context.diagnostic_connections and block == context.plan.definition.diagnosed_block:
                 with context.clock.phase("diagnostics"):
@@ -59,7 +59,7 @@ def run_block(
                         cohort,
                         block,
                         measurements,
-                        away.get(group.variant) or own_counts(of_variant(group.variant), group),
+                        with_hosts.get(group.variant) or own_counts(of_variant(group.variant), group),
                     )
                     for group, measurements in pairs
                 ]

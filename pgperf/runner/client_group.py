@@ -57,6 +57,7 @@ class ClientGroup:
     server_unknown: str = ""  # why the CPU time of a server whose backends come and go is unknown
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
     part: HostPart = WHOLE  # which of the variant's clients are on this host
+    clients_seen: bool = True  # are those of them that work on this machine told from other programs?
 
     @property
     def applications(self) -> list[str]:
@@ -124,9 +125,12 @@ class ClientGroup:
             self.op_s = max(float(each.mean()) for each in recorded.durations) / 1e9
 
     def collect(self, request: protocol.Slice) -> Recorded:
-        expected_s = (request.lead_in_ns + request.window_ns) / 1e9
-        expected_s += _TIMEOUT_FACTOR * self.op_s * (request.lead_in_ops + request.count)
-        return self._collect(SLICE_GRACE_S + expected_s)
+        return self._collect(SLICE_GRACE_S + self.longest_s(request))
+
+    def longest_s(self, request: protocol.Slice) -> float:
+        """How long the slice may take, by the time of an operation in the calibration."""
+        operations = request.lead_in_ops + request.count
+        return (request.lead_in_ns + request.window_ns) / 1e9 + _TIMEOUT_FACTOR * self.op_s * operations
 
     def _collect(self, timeout: float) -> Recorded:
         replies = [client.expect(protocol.SliceReply, timeout) for client in self.clients]

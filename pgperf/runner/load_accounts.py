@@ -100,7 +100,7 @@ def server_account(slices: Iterable[Mapping[str, int] | None], cpus: int) -> dic
 def variant_account(
     at: int,
     totals: Mapping[str, Any],
-    hosts: Iterable[CountingHost],
+    hosts: Sequence[CountingHost],
     own_machine: str,
     own: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -109,13 +109,22 @@ def variant_account(
     """
     mine = [host for host in hosts if at in host.block.totals]
     client_cpus = {host.machine: host.block.totals[at]["client_cpus"] for host in mine}
+    there = [host for host in hosts if host.machine in client_cpus]  # also those that stand by
     return {
-        **_of_all_processes(mine, own_machine, own),
+        **_of_all_processes(there, own_machine, own),
         **_with_clients(totals, [host.block.totals[at] for host in mine]),
         "role_cpus": {"clients": sum(client_cpus.values()), "server": own["role_cpus"]["server"]},
         "own_cpus": own["cpus"],
         "load_hosts": [_described(host, at) for host in mine],
     }
+
+
+def owner_account(
+    totals: Mapping[str, Any], hosts: Iterable[CountingHost], own_machine: str, own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The same of a variant whose clients are the owner's: load hosts may be on its machine."""
+    here = [host.block.counted for host in hosts if host.machine == own_machine]
+    return {**_machine(here, own), **totals}
 
 
 def _with_clients(totals: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from pgperf.runner.load_accounts import (
     CountingHost,
     HostBlock,
     cpu_together,
+    owner_account,
     server_slice,
     variant_account,
 )
@@ -103,7 +104,8 @@ class LoadHosts(Protocol):
         """Have these slices run, each by the place of its variant, at its start by our clock."""
 
     def results(self, until_ns: int) -> list[list[HostSlice]]:
-        """What each host recorded of the slices, on our clock. They end at that time or later.
+        """What each host recorded of the slices, on our clock. They have ended by that time, and the
+        answers come soon after it.
 
         Raises LoadHostLate if one of them got the order too late.
         """
@@ -151,11 +153,15 @@ class HostedGroup(ClientGroup):
 
     def begin(self, request: protocol.Slice) -> None:
         self.hosted.hosts.order([(self.at, request)])
-        self._until_ns = request.start_ns + request.lead_in_ns + request.window_ns
+        self._until_ns = self.ended_ns(request)
 
     def collect(self, request: protocol.Slice) -> Recorded:
         results = self.hosted.hosts.results(self._until_ns)
         return joined(self.variant, [each.recorded for each in _of_slice(results, 0)])
+
+    def ended_ns(self, request: protocol.Slice) -> int:
+        """When the slice must have ended on all hosts."""
+        return request.start_ns + round(self.longest_s(request) * 1e9)
 
     def spacing_ns(self) -> int:
         """The time that a slice may take beyond its window."""
@@ -236,6 +242,7 @@ def _group(
         at=at,
         cohort=cohort,
         not_limited=tuple(dict.fromkeys(why for each in started for why in each.unlimited)),
+        clients_seen=cohort.hosts.own_machine not in cohort.hosts.machines,
     )
 
 
@@ -349,7 +356,7 @@ def _ordered(
     last = timed[-1]
     accounts = _accounts(timed, host) if _joins(last) else []
     accounting = None if accounts else _opened(last, host)
-    results = cohort.hosts.results(_closes_ns(last))
+    results = cohort.hosts.results(_hosted(last).ended_ns(last.request))
     still_there = departed(last.group)
     accounts = accounts or [Account(closed(last.group, accounting), time.monotonic_ns())]
     by_turn = [_of_slice(results, at) for at in range(len(timed))]
@@ -482,21 +489,27 @@ def _first_lag_ns(recorded: Recorded) -> int | None:
 def accounts(
     groups: Iterable[ClientGroup], own: Callable[[Variant], Mapping[str, Any]]
 ) -> dict[Variant, dict[str, Any]]:
-    """What was counted in a block of the load hosts' machines, and of the processes of each variant
-    that they share. `own`: the same of this machine, for a variant.
+    """What was counted in a block of the machines that each variant has, and of its processes; {}
+    without load hosts. `own`: the same of this machine, as if it had none.
     """
-    shared = [group for group in groups if isinstance(group, HostedGroup)]
+    every = list(groups)
+    shared = [group for group in every if isinstance(group, HostedGroup)]
     if not shared:
         return {}
     hosts = shared[0].hosted.hosts
     rows = zip(hosts.names, hosts.machines, hosts.network_mbit, hosts.totals(), strict=True)
     counting = [CountingHost(*row) for row in rows]
-    return {
-        group.variant: variant_account(
-            group.at, group.totals.to_json(), counting, hosts.own_machine, own(group.variant)
-        )
-        for group in shared
-    }
+    return {group.variant: _account_of(group, counting, hosts.own_machine, own) for group in every}
+
+
+def _account_of(
+    group: ClientGroup,
+    counting: Sequence[CountingHost],
+    own_machine: str,
+    own: Callable[[Variant], Mapping[str, Any]],
+) -> dict[str, Any]:
+    given = group.totals.to_json(), counting, own_machine, own(group.variant)
+    return variant_account(group.at, *given) if isinstance(group, HostedGroup) else owner_account(*given)
 
 
 def placement_refusal(hosts: LoadHosts | None, plan: Plan) -> str:

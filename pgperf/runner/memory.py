@@ -57,12 +57,13 @@ class RunMemory:
 
     def client_bytes(self, plan: Plan) -> int:
         """What each client may take for its operations, beyond what it takes to start."""
-        return self.client_bytes_of(plan.cohorts)
+        return min(self.share_of(_here(cohort)) for cohort in plan.cohorts)
 
-    def client_bytes_of(self, cohorts: Sequence[Cohort]) -> int:
-        """The same for clients in these cohorts."""
-        shares = [(self.allowed_bytes - start_bytes(c)) // _clients(c) for c in cohorts if _clients(c)]
-        return max(LEAST_BYTES, min(shares, default=self.allowed_bytes))
+    def share_of(self, variants: Sequence[Variant]) -> int:
+        """The same for the clients of variants that have processes of their own."""
+        clients = sum(variant.clients for variant in variants)
+        room = self.allowed_bytes - bytes_of(variants)
+        return max(LEAST_BYTES, room // clients if clients else room)
 
     def to_json(self, client_bytes: int, unlimited: Iterable[str]) -> dict[str, Any]:
         """For a run's environment. `unlimited`: what the kernel does not enforce."""
@@ -76,7 +77,12 @@ class RunMemory:
 
 def start_bytes(cohort: Cohort) -> int:
     """The predicted memory of a cohort's clients on this machine once they are connected."""
-    return sum(variant.processes * _start_mib(variant) * MIB for variant in _here(cohort))
+    return bytes_of(_here(cohort))
+
+
+def bytes_of(variants: Iterable[Variant]) -> int:
+    """The same of variants that have processes of their own."""
+    return sum(variant.processes * _start_mib(variant) * MIB for variant in variants)
 
 
 def _start_mib(variant: Variant) -> int:
@@ -91,10 +97,6 @@ def owners(cohort: Cohort) -> Sequence[Variant]:
 def _here(cohort: Cohort) -> list[Variant]:
     """Those whose clients are not on load hosts."""
     return [variant for variant in owners(cohort) if not variant.hosts]
-
-
-def _clients(cohort: Cohort) -> int:
-    return sum(variant.clients for variant in _here(cohort))
 
 
 def free_bytes() -> int:

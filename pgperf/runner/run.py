@@ -329,7 +329,7 @@ def _run_cohort(
     """A block of a cohort; once more without a load host that failed, if the run may lose it. `done`
     gets the block that counts: a failed one only where none follows it.
     """
-    again = False
+    again, found = False, context.diagnosed_so_far()
     while True:
         ended: list[VariantBlock] = []
         try:
@@ -341,6 +341,7 @@ def _run_cohort(
             again = _goes_on(context, error)
             if not again:
                 raise
+            context.diagnose_again(found)
         finally:
             if ended and not again:
                 done(ended)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pgperf.core import protocol
 from pgperf.core.records import PageParts, Plan, Route, SliceRecord, StatementTimes
@@ -87,6 +87,22 @@ class RunContext:
     page_parts: list[PageParts] = field(default_factory=list)  # the same
     statement_times: list[StatementTimes] = field(default_factory=list)  # grows in the diagnosed block
     searches: Searches = field(default_factory=Searches)
+
+    def diagnosed_so_far(self) -> "DiagnosedSoFar":
+        return DiagnosedSoFar(self.diagnosed, len(self.statement_times), len(self.page_parts))
+
+    def diagnose_again(self, since: "DiagnosedSoFar") -> None:
+        """Forget what followed: its block is void, and the one in its place has all of it again."""
+        self.diagnosed = since.slices
+        del self.statement_times[since.statement_times :], self.page_parts[since.page_parts :]
+
+
+class DiagnosedSoFar(NamedTuple):
+    """How many diagnostic slices there were, and times of statements and parts of pages."""
+
+    slices: int
+    statement_times: int
+    page_parts: int
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ def freeze(
         seed=secrets.randbelow(2**31),
     )
     _check_together(definition)
+    _asked_load_hosts(overrides, definition)
     return starting_here(definition)
 
 
@@ -313,6 +314,15 @@ def _named_load_hosts(definition: records.Definition) -> None:
     if names and len(names) < most:
         raise InvalidDefinition(
             f"load_host_names: {len(names)} names for {most} load hosts; name {most}, or none for those that are free"
+        )
+
+
+def _asked_load_hosts(overrides: Overrides, definition: records.Definition) -> None:
+    """Hosts that are asked for by name make load. Those of a benchmark may rest in a run."""
+    if overrides.load_host_names and not any(definition.load_hosts):
+        raise InvalidDefinition(
+            "load_host_names: the run's own worker makes the load; set load_hosts to how many hosts are to"
+            f" make it, such as {len(overrides.load_host_names)}"
         )
 
 

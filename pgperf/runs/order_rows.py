@@ -65,10 +65,12 @@ class OrderRows:
 
     def order(self, row_id: int, what: dict[str, Any]) -> int:
         """Ask for something; the order's number. Raises the error when the row is gone."""
-        number = F("order_number") + 1
-        if not self.all().filter(pk=row_id).update(order=what, order_number=number, readings=b""):
+        own = self.all().filter(pk=row_id)
+        own.update(order=what, order_number=F("order_number") + 1, readings=b"")
+        number = own.values_list("order_number", flat=True).first()
+        if number is None:
             raise self.error(f"{self.who}: the row with its order was deleted")
-        return int(self.all().values_list("order_number", flat=True).get(pk=row_id))
+        return int(number)
 
     def refuse(self, row_id: int, agent: str, reason: str) -> None:
         """Tell the owner why its order cannot be carried out."""

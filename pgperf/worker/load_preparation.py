@@ -12,14 +12,14 @@ from pgperf.core import layers
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import CredentialError, LayerUnavailable, PreflightRefused
 from pgperf.core.host_part import HostPart
-from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Route, Variant
+from pgperf.core.records import Definition, LeftOut, Plan, Route, Variant
 from pgperf.delay.routes import longer
 from pgperf.models import Run
 from pgperf.runner import authentication, ports
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.capture import statements
-from pgperf.runner.memory import MIB, RunMemory, start_bytes
-from pgperf.runner.plan import make_plan
+from pgperf.runner.memory import MIB, RunMemory, bytes_of
+from pgperf.runner.plan import make_plan, sharing
 from pgperf.runner.ports import LocalPorts
 from pgperf.runs import query_access
 from pgperf.worker.execution import captures_of, check_permission, control_route, skipped_layers
@@ -45,14 +45,14 @@ class Prepared:
         """What each client may take. Raises PreflightRefused if they need more to start than there
         is.
         """
-        cohort = _here(parts)
-        if (needed := start_bytes(cohort)) > self.memory.allowed_bytes:
+        here = _here(parts)
+        if (needed := bytes_of(here)) > self.memory.allowed_bytes:
             raise PreflightRefused(
                 f"memory: its clients need about {needed // MIB} MiB, allowed are"
                 f" {self.memory.allowed_bytes // MIB} MiB ({self.memory.rule}); choose fewer clients or more load"
                 " hosts"
             )
-        return self.memory.client_bytes_of([cohort])
+        return self.memory.share_of(here)
 
 
 def near_routes(run: Run) -> dict[str, Route]:
@@ -122,11 +122,8 @@ def _captured(plan: Plan, routes: Mapping[str, Route], memory: RunMemory, produc
     return replace(plan, definition=statements.filled(plan.definition, captures))
 
 
-def _here(parts: Mapping[Variant, HostPart]) -> Cohort:
-    """The variants with the clients that are here, as if there were no others."""
-    return Cohort(
-        tuple(
-            replace(variant, hosts=0, clients=len(part.indices(variant.clients)))
-            for variant, part in parts.items()
-        )
-    )
+def _here(parts: Mapping[Variant, HostPart]) -> list[Variant]:
+    """The variants with processes of their own, with the clients that are here."""
+    return [
+        replace(variant, clients=len(parts[variant].indices(variant.clients))) for variant in sharing(parts)
+    ]

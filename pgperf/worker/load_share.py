@@ -8,6 +8,7 @@ for STALE_SECONDS ends its own process, and the kernel ends its clients.
 import logging
 import platform
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
@@ -39,7 +40,7 @@ from pgperf.runner.load_hosts import part_of, sleep_until
 from pgperf.runner.memory import MIB
 from pgperf.runner.warm_up import warm_up
 from pgperf.runs import database_clock, state
-from pgperf.runs.db_retry import retry_while_down
+from pgperf.runs.db_retry import is_outage, retry_while_down
 from pgperf.worker import environments
 from pgperf.worker.lifeline import Lifeline
 from pgperf.worker.load_preparation import Prepared, near_routes, prepared
@@ -92,16 +93,25 @@ class _Share:
 
     def run(self) -> None:
         """Returns when the run is over; its clients end with it, whatever happens."""
+        if reason := self._failure():
+            self._refuse(reason)
+
+    def _failure(self) -> str:
+        """Why this host could not go on; "" if the run was over."""
         try:
             with self._run_long, while_waiting(self.look), self._clients():
                 self._serve()
         except RunIsOver:
             logger.info("pgperf load host: row %s is over", self.row_id)
         except PgperfError as error:
-            self._refuse(str(error))
+            return str(error)
         except Exception as error:
-            self._refuse(f"unexpected {type(error).__name__}: {error}")
-            raise
+            trace = "".join(traceback.format_exception(error))
+            logger.error("pgperf load host: row %s: %s", self.row_id, scrub(trace, self.secrets))
+            if is_outage(error):
+                return f"the site's own database, which holds the runs, did not answer there: {error}"
+            return f"unexpected {type(error).__name__}: {error} (the log of its worker has more)"
+        return ""
 
     @contextmanager
     def _clients(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgperf.conf import get_settings
 from pgperf.core import protocol
 from pgperf.core.exceptions import BrokerUnreachable, LoadHostFailed, RunCancelled
 from pgperf.load import controller as owners
@@ -18,6 +19,7 @@ from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.host_slices import NOTHING, pack
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runs import broker, database_clock, state
+from pgperf.runs.order_rows import Answer
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_run
 from tests.runner.builders import definition
@@ -97,6 +99,47 @@ def test_a_host_whose_clock_stays_too_uncertain_is_refused(
     host.clock = ClockOffset(0, window_ms * MS // 100 + 1)
     with pytest.raises(LoadHostFailed, match=f"load host a: its clock is known to .* {remedy}"):
         owner.settle(window_ms * MS)
+
+
+@pytest.mark.parametrize(
+    ("cold", "names", "expected"),
+    [
+        (True, "abc", [("start", "clock", "clock"), ("clock", "start", "start")]),
+        (False, "abc", [("start", "start", "start")]),
+        (True, "a", [("start",)]),
+    ],
+)
+def test_nobody_else_starts_while_the_first_host_measures_cold_phases(
+    cold: bool, names: str, expected: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(Run.Status.RUNNING, attempt=1)
+    owner = controller(*(_Host(name, at, QUEUE) for at, name in enumerate(names)))
+    ordered: list[tuple[str, ...]] = []
+
+    def answered(orders: list[dict[str, Any]], seconds: float) -> list[Answer]:
+        assert seconds == get_settings().MAX_RUN_SECONDS, "slow clients may need it"
+        ordered.append(tuple(key for order in orders for key in order))
+        parts = [order.get("start", {}).get("part") for order in orders]
+        return [Answer({"ready": {}, "op_s": {}, "unlimited": [f"{part}"]}, b"", AGENT, "") for part in parts]
+
+    monkeypatch.setattr(owner, "_ordered", answered)
+    found = owner.start(0, 0, cold)
+    assert ordered == expected
+    assert [each.unlimited for each in found] == [[f"{at}"] for at in range(len(names))]
+
+
+def test_a_host_may_capture_statements_for_as_long_as_it_lives(
+    host: _Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner does the same before, without a limit of its own."""
+    owner, waited = controller(host), iter([400.0, get_settings().MAX_RUN_SECONDS + 1.0])
+    monkeypatch.setattr(owner, "_open", lambda: None)
+    monkeypatch.setattr(owner, "_send", lambda: None)
+    wait = owner._wait
+    monkeypatch.setattr(owner, "_wait", lambda begin, *rest: wait(begin - next(waited), *rest))
+    with pytest.raises(LoadHostFailed, match="load host a: it did not answer within 1800 s; see the log"):
+        owner.begin([])
+    assert list(waited) == []
 
 
 HALVES = (frozenset({3, 1}), frozenset({0, 2}))

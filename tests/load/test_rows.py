@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
+from pgperf.core.exceptions import OrdersLost
 from pgperf.load import rows
 from pgperf.models import LoadShare, Run, Worker
 from pgperf.runs import state
@@ -103,6 +106,19 @@ def test_an_order_that_is_longer_than_any_is_not_loaded(taken: int) -> None:
     assert rows.ROWS.poll(taken, AGENT) == (1, {"end": True})
     rows.ROWS.order(taken, {"end": "x" * (17 << 20)})
     assert rows.ROWS.poll(taken, AGENT) is None
+
+
+def test_a_row_that_goes_with_its_order_is_said_to_be_lost(taken: int) -> None:
+    """As where another process marks the run lost, and the next run clears its rows."""
+
+    def cleared(execute: Any, sql: str, *given: Any) -> Any:
+        found = execute(sql, *given)
+        if sql.startswith("UPDATE"):
+            LoadShare.objects.filter(pk=taken).delete()
+        return found
+
+    with connection.execute_wrapper(cleared), pytest.raises(OrdersLost, match="was deleted"):
+        rows.ROWS.order(taken, {"end": True})
 
 
 def test_a_host_knows_which_other_run_has_its_machine(taken: int) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pgperf.models import Run
 from pgperf.reports import chart_findings, rate_searches, run_page, svg_chart
 from pgperf.reports.run_json import rows_json
 from pgperf.reports.run_rows import read
+from pgperf.reports.svg_chart import curves
 from tests.factories import make_results, make_run, stored_verdict
 
 pytestmark = pytest.mark.django_db
@@ -100,11 +102,30 @@ def test_the_chart_marks_the_knee_and_the_limit(run: Run) -> None:
         assert svg_chart.svg(other, "rates").count('class="dashed"') == 1
 
 
+def test_percentiles_that_are_lower_bounds_are_marked_and_explained() -> None:
+    """Of 1,000 operations at the highest rate, 100 had not begun: a tenth."""
+    run = make_results(make_run(), routes=("tcp",))
+    steps = (step(500.0, 0), replace(step(1100.0, 600), backlog=100))
+    rows = read(with_searches(run, search("libpq", steps=steps)))
+    shown = [[cell.text for cell in line[-3:]] for line in rate_searches.curve_table(rows).rows]
+    assert shown == [["400", "900", "9,000"], ["400", "≥ 900", "≥ 9,000"]]
+    assert "“≥” marks a percentile that is a lower bound" in rate_searches.note()
+
+
 def test_a_chart_without_any_percentile_is_drawn() -> None:
     run = make_results(make_run(), routes=("tcp",))
     empty = search("libpq", Outcome.NONE_HOLDS, steps=(Step(0, 0, 5.0, 1000.0, 1, 1, None, None, None),))
     ((_title, chart),) = rate_searches.curves(read(with_searches(run, empty)))
     assert "<svg" in svg_chart.svg(chart, "rates")
+
+
+@pytest.mark.parametrize("limit_ms", [0.1, 10.0, 500.0])
+def test_the_limit_is_in_the_chart_wherever_the_latencies_are(limit_ms: float) -> None:
+    """A line below the axis would be across its numbers."""
+    run = make_results(make_run(), routes=("tcp",))
+    ((_title, chart),) = rate_searches.curves(read(with_searches(run, search("libpq", limit_ms=limit_ms))))
+    y = curves._frame(chart).y
+    assert y.end - 1e-6 <= y.at(chart["limit"]) <= y.start + 1e-6
 
 
 def test_the_topic_of_the_page_has_them(run: Run, admin_client: Client) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pgperf.analysis.cpu_account import CpuShares
+from pgperf.analysis.open_loop import OpenLoop
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.models import Run
 from pgperf.reports import run_page, scaling
@@ -126,6 +127,31 @@ def test_at_a_rate_there_is_no_efficiency(run: Run) -> None:
     assert [(point["efficiency"], point["efficiency_low"]) for point in points] == [(None, None)] * len(
         COUNTS
     )
+
+
+def test_a_percentile_that_is_a_lower_bound_is_marked_as_elsewhere(run: Run) -> None:
+    """Of 5,000 that were due, 60 had not begun."""
+    found = OpenLoop(500.0, "constant", due=5000, ended=4940, late=None, skipped=0, backlog=60, seconds=10.0)
+    row = run.variants.get(label="libpq · tcp · 8 clients")
+    row.rate, row.schedule, row.open_loop = found.rate, found.schedule, found.to_json()
+    row.phases_us = dict.fromkeys(("lag", "service"), row.latency_us)
+    row.save()
+    for curve in run.summary["scaling"]:
+        if (curve["layer"], curve["route"]) == ("libpq", "tcp"):
+            curve["rate"] = found.rate
+    run.save()
+    rows = read(run)
+    section = run_page.result(run).part("scaling")
+    assert section
+    for table in (section["table"], scaling.all_points(rows)):
+        titles = [column.title for column in table.columns]
+        marked = [
+            (line[1].text, title)
+            for line in table.rows
+            for title, cell in zip(titles, line, strict=True)
+            if cell.text.startswith("≥")
+        ]
+        assert marked == [("8", "p99")]
 
 
 def test_no_two_curves_have_the_same_name_or_look() -> None:

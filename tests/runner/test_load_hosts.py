@@ -82,6 +82,11 @@ class TestParts:
 class OneHost:
     """Its clients are ready, each with cold phases of its own."""
 
+    own_machine = "the owner's"
+
+    def __init__(self, machine: str = "its own") -> None:
+        self.machines = [machine]
+
     def start(self, _cohort: int, _block: int, _cold: bool) -> list[HostStart]:
         ready = [protocol.Ready(pid, pid, {}, "18", 1, first_us=pid) for pid in range(1, 5)]
         return [HostStart({0: ready[:1], 1: ready, 2: ready[:1]}, {0: 0.1, 1: 0.1, 2: 0.1})]
@@ -92,12 +97,16 @@ class OneHost:
 class TestSharedClients:
     """1 and 4 clients of a layer, and a control, on one load host."""
 
-    def groups(self) -> list[HostedGroup]:
+    def groups(self, hosts: OneHost | None = None) -> list[HostedGroup]:
         four = replace(VARIANT, clients=4, hosts=1)
         one = replace(four, clients=1)
         named = [(one, "run-0"), (four, "run-1"), (replace(one, control=1), "run-2")]
-        with load_hosts.hosted(OneHost(), 0, 0, named, True) as groups:  # type: ignore[arg-type]
+        with load_hosts.hosted(hosts or OneHost(), 0, 0, named, True) as groups:  # type: ignore[arg-type]
             return groups
+
+    def test_on_the_owners_machine_nothing_tells_them_from_other_programs(self) -> None:
+        for hosts, seen in ((OneHost(), True), (OneHost(OneHost.own_machine), False)):
+            assert [group.clients_seen for group in self.groups(hosts)] == [seen] * 3
 
     def test_only_the_largest_has_cold_phases(self) -> None:
         counted = {"role_cpus": {}}
@@ -185,6 +194,43 @@ class TestStarts:
         found = timed_slice.armed(group, protocol.Slice(seq=1, window_ns=70 * MS))
         assert hosts.windows == [70 * MS]
         assert found.start_ns - hosts.clock.now_ns >= load_hosts._LEAD_NS
+
+
+class Awaited:
+    """Load hosts whose answer is awaited: until when their slices must have ended."""
+
+    def __init__(self) -> None:
+        self.until_ns: list[int] = []
+
+    def settle(self, window_ns: int) -> None: ...
+
+    def order(self, slices: list[tuple[int, protocol.Slice]]) -> None:
+        self.start_ns = slices[0][1].start_ns
+
+    def results(self, until_ns: int) -> list[list[HostSlice]]:
+        self.until_ns.append(until_ns)
+        raise LoadHostFailed("a", "that is enough")
+
+
+class TestDeadline:
+    """Two slow operations may take longer than a host has for its answer."""
+
+    def slow(self) -> tuple[Awaited, HostedGroup, protocol.Slice]:
+        hosts, request = Awaited(), protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=0, count=1)
+        cohort = HostedCohort(hosts)  # type: ignore[arg-type]
+        return hosts, HostedGroup(VARIANT, "app", op_s=40.0, cohort=cohort), request
+
+    def test_of_a_round(self) -> None:
+        hosts, group, request = self.slow()
+        with pytest.raises(LoadHostFailed, match="enough"):
+            load_hosts._ordered(group.hosted, [Turn(group, request, 0)], 0, None, lambda _group: "")
+        assert hosts.until_ns[0] >= hosts.start_ns + 80 * 10**9
+
+    def test_of_a_slice_of_its_own(self) -> None:
+        hosts, group, request = self.slow()
+        with pytest.raises(LoadHostFailed, match="enough"):
+            group.run(request._replace(start_ns=10**12))
+        assert hosts.until_ns[0] >= hosts.start_ns + 80 * 10**9
 
 
 class Accounting:
@@ -371,6 +417,41 @@ class TestTogether:
             found = load_accounts.variant_account(at, nothing, hosts, "owner's", own)
             assert found["role_cpus"] == {"clients": clients, "server": server}, "a machine counts once"
             assert [each["client_cpus"] for each in found["load_hosts"]] == [clients, clients]
+
+    @pytest.mark.parametrize(
+        ("machines", "hosted", "own"),
+        [
+            (("there", "there", "elsewhere"), (30, 2), (5, 32)),
+            (("there", "elsewhere", "there"), (11, 21), (5, 32)),
+            (("owner's", "owner's", "there"), (35, 2), (35, 2)),
+            (("there", "owner's", "owner's"), (10, 22), (26, 11)),
+        ],
+    )
+    def test_the_clients_of_a_host_that_stands_by_are_no_other_programs(
+        self, machines: tuple[str, ...], hosted: tuple[int, int], own: tuple[int, int]
+    ) -> None:
+        """One variant is on the first of three hosts alone, and one on none of them."""
+        used = {"cpus": 8, "source": "cgroup", "elapsed_ns": 99, "host_ns": 50}
+        nothing = {"client": None}
+        totals = {"ticks_and_switches": nothing, "throttled_ns": nothing, "client_cpus": 4}
+        blocks = [
+            HostBlock({**used, "ours_ns": ours_ns, "others_ns": 32 - ours_ns}, dict.fromkeys(places, totals))
+            for ours_ns, places in ((10, (0, 1)), (20, (1,)), (1, (1,)))
+        ]
+        hosts = SimpleNamespace(
+            names=["a", "b", "c"], machines=machines, network_mbit=[None] * 3, own_machine="owner's",
+            totals=lambda: blocks,
+        )  # fmt: skip
+        groups = [
+            HostedGroup(replace(VARIANT, hosts=1), "away", cohort=HostedCohort(hosts)),  # type: ignore[arg-type]
+            ClientGroup(replace(VARIANT, hosts=0), "here"),
+        ]
+        owners = {**used, "ours_ns": 5, "others_ns": 32, "role_cpus": {"clients": 4, "server": 4}}
+        counts = load_hosts.accounts(groups, lambda _variant: owners)
+        found = [(counts[each.variant]["ours_ns"], counts[each.variant]["others_ns"]) for each in groups]
+        assert found == [hosted, own]
+        assert [each["name"] for each in counts[groups[0].variant]["load_hosts"]] == ["a"]
+        assert "load_hosts" not in counts[groups[1].variant]
 
     def test_a_part_that_one_host_does_not_know_is_unknown(self) -> None:
         own = HostSlice(recorded([1]), dict.fromkeys(("client_ns",), 1))

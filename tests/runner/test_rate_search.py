@@ -75,6 +75,16 @@ def test_searches_over_load_hosts_are_told_apart() -> None:
     assert [each.hosts for each in both] == [0, 2]
 
 
+def test_each_step_tells_how_many_operations_had_not_begun() -> None:
+    blocks = [
+        replace(block, slices=tuple(replace(each, backlog=7) for each in block.slices))
+        for block in simulated_server.searched(server(5000.0, 1), 10.0)
+    ]
+    (one,) = searches(10.0, blocks, {CLOSED: 5000.0}, {CLOSED: CALM})
+    assert {step.backlog for step in one.steps} == {7}
+    assert sum(point.backlog for point in one.points()) == 7 * len(one.steps)
+
+
 def test_more_blocks_narrow_the_interval() -> None:
     few, many = (
         np.median([width(found(server(5000.0, seed), 10.0, blocks=blocks)) for seed in range(8)])

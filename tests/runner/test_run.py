@@ -20,6 +20,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import (
     BudgetTooShort,
     ClientFailed,
+    LoadHostFailed,
     PreflightRefused,
     RunCancelled,
     TimeIsUp,
@@ -32,7 +33,7 @@ from pgperf.runner.cpu.host import Host
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
 from pgperf.runner.progress import Progress
-from pgperf.runner.run import RunResult, RunSettings, _placed, execute
+from pgperf.runner.run import RunResult, RunSettings, _placed, _run_cohort, execute
 from pgperf.runner.run_context import RunContext
 from pgperf.runner.slice_length import Need, pilot_slice
 from tests.runner.builders import definition
@@ -108,6 +109,30 @@ def test_a_load_host_knows_the_placement_of_both_kinds_of_clients() -> None:
 
 
 @pytest.mark.parametrize("cost_ns", [None, 1_500.0])
+def test_a_block_that_lost_a_load_host_leaves_no_diagnostics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is measured again as a whole, so the run would have all of it twice."""
+    failures = [LoadHostFailed("b", "gone"), LoadHostFailed("c", "gone")]
+
+    def diagnosed(context: Any, _cohort: int, _block: int, done: Callable[[list[Any]], None]) -> None:
+        context.diagnosed += 2
+        context.statement_times.append("statements")
+        context.page_parts.append("parts")
+        done(["block"])
+        if failures:
+            raise failures.pop()
+
+    hosts = SimpleNamespace(end=lambda: None, go_on_without=lambda _host, _why: True)
+    context: Any = RunContext(*[None] * 10, load_hosts=hosts)  # type: ignore[arg-type]
+    context.statement_times.append("of the cohort before")
+    context.diagnosed = 1
+    kept: list[Any] = []
+    monkeypatch.setattr("pgperf.runner.run.run_block", diagnosed)
+    _run_cohort(context, 1, 0, kept.extend)
+    assert kept == ["block"]
+    assert context.statement_times == ["of the cohort before", "statements"]
+    assert (context.page_parts, context.diagnosed) == (["parts"], 3)
+
+
 def test_a_block_keeps_the_cost_of_a_slow_clock(
     cost_ns: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

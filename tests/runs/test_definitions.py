@@ -350,3 +350,18 @@ def test_arguments_that_json_cannot_carry_are_refused(args: object) -> None:
 
 def test_scalars_are_arguments() -> None:
     validators.scalar_list(["é", 1, -2.5, True, None])
+
+
+def test_load_hosts_that_are_asked_for_by_name_make_load() -> None:
+    """Else the run would be made without them, and say nothing."""
+    benchmark, database = make_benchmark(load_host_names=["a", "b"]), make_database()
+    names = Overrides(load_host_names=["b", "c"])
+    with pytest.raises(
+        InvalidDefinition, match=r"^load_host_names: the run's own worker .* load_hosts .* such as 2$"
+    ):
+        freeze(benchmark, database, names)
+    found = freeze(benchmark, database, replace(names, load_hosts=[0, 2]))
+    assert (found.load_hosts, found.load_host_names) == ((0, 2), ("b", "c"))
+    assert freeze(benchmark, database, Overrides(load_hosts=[0])).load_hosts == (0,)
+    with pytest.raises(InvalidDefinition, match=r"^load_host_names: 2 names for 3 load hosts"):
+        freeze(benchmark, database, Overrides(load_hosts=[3]))

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from pgperf.core.exceptions import PageRefused
+from pgperf.core.exceptions import PageRefused, PreflightRefused
+from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
 from pgperf.models import Database, Run
 from pgperf.runner import authentication
 from pgperf.runner.capture.statements import Capture, OperationWork
-from pgperf.runner.memory import RunMemory
+from pgperf.runner.load_hosts import part_of
+from pgperf.runner.memory import MIB, RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.worker import load_preparation
 from tests.runner.builders import definition
@@ -65,3 +67,17 @@ def test_logins_are_read_where_clients_reconnect_over_tcp(monkeypatch: pytest.Mo
         plan = make_plan(definition(**fields, load_hosts=(hosts,)))
         load_preparation._logins(plan, routes)
     assert asked == ["tcp"]
+
+
+def test_clients_of_all_numbers_of_load_hosts_share_the_memory() -> None:
+    """1, 2 and 4 hosts have processes of their own on the first host, and all of them stand by."""
+    plan = make_plan(definition(layers=("libpq",), routes=("tcp",), clients=(8,), load_hosts=(1, 2, 4)))
+    parts = {variant: part for variant in plan.variants if (part := part_of(variant, 0, 4))}
+    processes = sum(len(part.indices(variant.clients)) for variant, part in parts.items())
+    assert processes >= 8 + 4 + 2
+    start, allowed = LAYERS["libpq"].megabytes * MIB, 4000 * MIB
+    share = load_preparation.Prepared(Run(), plan, {}, RunMemory(2 * allowed, allowed)).client_bytes(parts)
+    assert 0.9 * allowed < processes * (start + share) <= allowed
+    few = RunMemory(allowed, processes * start - 1)
+    with pytest.raises(PreflightRefused, match="choose fewer clients or more load hosts"):
+        load_preparation.Prepared(Run(), plan, {}, few).client_bytes(parts)

@@ -1,6 +1,7 @@
 """A load host's side of a run, without a database."""
 
 import os
+import re
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import PreflightRefused
@@ -22,6 +24,7 @@ from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.runner.ports import LocalPorts
+from pgperf.runs.order_rows import OrderRows
 from pgperf.worker import load_share
 from pgperf.worker.lifeline import Lifeline
 from pgperf.worker.load_preparation import Prepared
@@ -70,6 +73,49 @@ def test_an_order_that_is_repeated_counts_once() -> None:
             share._slices([[0, line]])
             assert (group.totals.passing_ns >= much) is counts
             group.totals.passing_ns += much
+
+
+def test_a_failure_tells_no_password(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Celery would log the error as it is."""
+    told: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("no number: sesame")
+
+    monkeypatch.setattr(OrderRows, "refuse", lambda _rows, _row, _agent, reason: told.append(reason))
+    share = _Share(1, "load@a", Lifeline(60), secrets={"password 1": "sesame"})
+    monkeypatch.setattr(share, "_serve", fail)
+    share.run()
+    assert "unexpected ValueError: no number" in told[0]
+    assert "in fail" in caplog.text
+    assert "sesame" not in told[0] + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            OperationalError("the connection is closed"),
+            "the site's own database, .* did not answer there: the",
+        ),
+        (KeyError("cohort"), "unexpected KeyError: 'cohort' .the log of its worker has more"),
+    ],
+)
+def test_it_says_what_kept_it_from_going_on(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(OrderRows, "refuse", lambda _rows, _row, _agent, reason: told.append(reason))
+    share = _Share(1, "load@a", Lifeline(60))
+    monkeypatch.setattr(share, "_serve", fail)
+    share.run()
+    assert re.search(words, told[0])
 
 
 @pytest.mark.parametrize("order", ["_begin", "_start"])

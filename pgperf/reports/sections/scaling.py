@@ -13,5 +13,5 @@ def part(rows: RunRows) -> Part:
         "title": scaling.section_title(series),
         "curves": scaling.curves(series),
         "cpu": scaling.cpu_curves(series),
-        "table": scaling.scaling_table(series),
+        "table": scaling.scaling_table(series, rows),
     }

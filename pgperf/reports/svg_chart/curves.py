@@ -52,8 +52,9 @@ def _y_scale(chart: Chart) -> Scale:
     start, end = HEIGHT - _BOTTOM, _TOP
     known = [value for series in chart["series"] for value in series["values"] if value is not None]
     if chart.get("log"):
-        positive = [value for value in known if value > 0] or [1.0]
-        return scale.logarithmic(min(positive), max(*positive, chart.get("limit", 0.0)), start, end)
+        limits = [chart["limit"]] if chart.get("limit") else []
+        positive = [*(value for value in known if value > 0), *limits] or [1.0]
+        return scale.logarithmic(min(positive), max(positive), start, end)
     if chart.get("max"):
         return Scale(0.0, chart["max"], start, end)
     high = _highest_sum(chart) if chart["kind"] == "area" else _reach(chart, max(known, default=1.0))

@@ -217,8 +217,11 @@ class _DiagnosticSlice:
             "statements": self._statements(counted),
         }
         self._switch_off()
-        taken = top.taken_cpus(used, self._ours(), os.cpu_count() or 1)
-        return DiagnosticResult({**found, "notes": self._all_notes(found)}, used, taken)
+        return DiagnosticResult({**found, "notes": self._all_notes(found)}, used, self._taken_cpus(used))
+
+    def _taken_cpus(self, used: Mapping[str, Any]) -> float:
+        """What others took of this machine; 0 where nothing tells its clients from them."""
+        return top.taken_cpus(used, self._ours(), os.cpu_count() or 1) if self._group.clients_seen else 0.0
 
     def _get_ready(self) -> None:
         """Connect before the slice: connecting may take longer than the slice."""

@@ -115,6 +115,7 @@
                 beginAtZero: !chart.log,
                 stacked: chart.kind === "area",
                 max: chart.max,
+                suggestedMin: chart.limit,
                 suggestedMax: chart.series.some((series) => series.intervals) ? reach(chart) : chart.limit,
                 title: {display: true, text: chart.axis, color: theme.quiet},
                 ticks: {...ticks, callback: chart.log ? pgperf.roundPowers : format},

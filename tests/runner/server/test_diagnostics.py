@@ -380,6 +380,16 @@ def test_what_pgperf_itself_asks_disturbs_no_slice(routes: dict[str, Route]) -> 
     assert (backend in own, len(clients)) == (True, 2)
 
 
+@pytest.mark.parametrize(("seen", "taken"), [(True, 0.9), (False, 0.0)])
+def test_clients_that_are_not_told_from_others_disturb_no_slice(seen: bool, taken: float) -> None:
+    """Those of a load host on this machine: every slice of theirs would be repeated."""
+    group = ClientGroup(variant(hosts=1), "pgperf-t-0", clients_seen=seen)
+    route = Route("tcp", "127.0.0.1", 5432, "app", "app", "")
+    found = _DiagnosticSlice(DiagnosticConnections({}, "pgperf-t"), group, route)
+    busy = {"role": "other", "pid": -1, "cpu_percent": 90.0}
+    assert found._taken_cpus({"processes": [busy], "host": {"st": 0.0}}) == taken
+
+
 def test_polls_report_the_states_of_backends(routes: dict[str, Route]) -> None:
     own = routes["tcp"]
     with (

@@ -394,6 +394,7 @@ def test_an_error_of_a_check_has_a_code_of_its_own() -> None:
     for words in (
         (run.pk, "--baseline", "LAST"),
         (run.pk, "--baseline", "no-such-file"),
+        (run.pk, "--baseline", "na\udcefve.json"),  # a byte that is no UTF-8
         (run.pk, 4711),
         (run.pk, empty.pk),
         (one.pk, other.pk),

@@ -98,9 +98,10 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
 def _compared(runs: Sequence[int], baseline: str | None) -> SeveralRuns:
     """The first of two runs is the baseline; of several, the oldest one."""
     least, most = (LEAST, MOST) if baseline is None else (LEAST - 1, MOST - 1)
-    if not least <= len(set(runs)) <= most:
+    given = len({run for run in runs if str(run) != baseline})
+    if not least <= given <= most:
         asked = "two to eight runs" if baseline is None else "one to seven runs beside --baseline"
-        raise CommandError(f"compare takes {asked}; {len(set(runs))} given.", returncode=2)
+        raise CommandError(f"compare takes {asked}; {given} given.", returncode=2)
     in_order = runs if baseline is None and len(runs) == LEAST else sorted(set(runs))
     sides = [stored(find(run)) for run in in_order]
     return several(sides, None if baseline is None else _baseline(baseline, sides))

@@ -203,6 +203,14 @@ def test_a_number_is_a_run() -> None:
     assert compare(after.pk, "--baseline", before.pk) == compare(before.pk, after.pk)
 
 
+def test_the_baseline_may_be_one_of_eight_runs() -> None:
+    runs = [ended().pk for _ in range(8)]
+    found = json.loads(compare(*runs, "--baseline", runs[2], "--json"))
+    assert (found["baseline"], found["runs"]) == (runs[2], runs)
+    alone = failure(runs[0], "--baseline", runs[0])
+    assert (alone.returncode, "beside --baseline; 0 given" in str(alone)) == (2, True)
+
+
 def test_a_baseline_that_is_missing_is_named() -> None:
     run = ended()
     assert f"no run before {run} is done" in str(failure(run.pk, "--baseline", "LAST"))

@@ -74,6 +74,14 @@ def test_the_list_of_models_stays_at_the_index(admin_page: Client) -> None:
     assert reverse("admin:pgperf_workload_changelist") in page(admin_page)
 
 
+def test_a_database_whose_runs_failed_has_no_result(admin_page: Client, run: Run) -> None:
+    """They have ended."""
+    factories.make_run(Run.Status.FAILED, database=factories.make_database("other"))
+    shown = page(admin_page)
+    assert "No result yet." in shown
+    assert "No run has ended yet" not in shown
+
+
 def test_without_a_result_three_steps_lead_to_one(admin_page: Client) -> None:
     factories.make_benchmark()
     shown = page(admin_page)

@@ -124,6 +124,16 @@ def test_results_on_a_deleted_database_are_told(admin_page: Client) -> None:
     assert "no result yet" not in shown
 
 
+def test_a_definition_without_results_is_told_from_a_benchmark_without_any(admin_page: Client) -> None:
+    """As an e-mail's link leads to it after its runs were pruned, or that of a failed run."""
+    [run] = make_history(1)
+    for query in ({"definition": "0" * 64}, {"database": 4711}):
+        shown = page(admin_page, run, **query)
+        assert "You see no result of this definition on this database." in shown
+        assert f'<a href="{address(run)}">Other results of this benchmark</a>' in shown
+        assert "no result yet" not in shown
+
+
 @pytest.mark.parametrize(
     "query", [{"database": "x"}, {"before": "-1"}, {"before": "²"}, {"database": "9" * 40}]
 )

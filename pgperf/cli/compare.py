@@ -163,12 +163,15 @@ def _unsure(comparisons: Sequence[RunComparison], fail_on: float) -> Iterator[st
 
 
 def _lacking(found: SeveralRuns) -> Iterator[str]:
-    """The runs that could not be compared, and the variants that a later run has lost."""
+    """The runs and variants that could not be compared, and the variants that a later run has lost."""
     if found.refusals:
         yield f"Undecided, because not compared: {'; '.join(found.refusals)}."
     for each in found.comparisons:
         if each.only_before:
             yield f"Undecided, because {each.after} lacks what {each.before} measured: {_listed(each.only_before)}."
+        if each.not_compared:
+            names = ", ".join(variant.label for variant in each.not_compared)
+            yield f"Undecided, because not relative to the same layer in {each.before} and {each.after}: {names}."
 
 
 def _limit(fail_on: float) -> str:

@@ -394,6 +394,21 @@ def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
     compare(narrow.pk, wide.pk, "--fail-on", "5%")
 
 
+def test_a_variant_relative_to_another_layer_is_undecided_where_only_ratios_are_judged() -> None:
+    """As over a route on which one of the runs had to leave libpq out."""
+    before, after = ended(), ended({"django_orm": 1.1})
+    for level in before.summary["levels"]:
+        if level["variant"]["route"] == "tcp" and level["base_layer"]:
+            level |= {"base_layer": "", "log_over": [], "us_over": [], "base_us": None}
+    before.save()
+    error = failure(before.pk, after.pk, "--fail-on", "15%", "--relative")
+    assert error.returncode == 3
+    assert str(error).startswith(
+        f"Undecided, because not relative to the same layer in {before} and {after}: psycopg2 · tcp, psycopg · tcp,"
+    )
+    compare(before.pk, after.pk, "--fail-on", "15%")
+
+
 def test_an_error_of_a_check_has_a_code_of_its_own() -> None:
     """A job must not take a missing baseline for a slower query."""
     run, empty = ended(), make_run(Run.Status.FAILED)

@@ -64,6 +64,14 @@ def test_a_layer_that_the_plan_leaves_out_is_not_ticked(
     assert text.count('<td class="yes">') == len(benchmark.routes)
 
 
+def test_routes_that_the_database_lacks_are_named(admin_page: Client, page: str, database: Database) -> None:
+    database.targets.filter(route="pgbouncer").update(enabled=False)
+    assert "demo has no enabled route pgbouncer. The run skips it." in admin_page.get(page).content.decode()
+    database.targets.filter(route="tcp").update(enabled=False)
+    text = admin_page.get(page).content.decode()
+    assert "demo has no enabled routes tcp, pgbouncer. The run skips them." in text
+
+
 def test_an_update_shows_the_preview_of_the_choices(
     admin_page: Client, page: str, database: Database
 ) -> None:

@@ -91,6 +91,11 @@ def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
     assert "too few runs" not in page(admin_page, runs[0])
 
 
+def test_a_single_run_is_one_in_the_text_alternative(admin_page: Client) -> None:
+    [run] = make_history(1)
+    assert "over 1 run, in µs." in page(admin_page, run)
+
+
 def test_a_run_may_have_every_mark(admin_page: Client, changed: list[Run]) -> None:
     since = ChangePoint.objects.get(below=BASE).run_id
     other = {"since": changed[0].pk, "differences": [["python", "3.11.2", "3.13.0"]]}

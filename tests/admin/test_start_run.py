@@ -282,6 +282,22 @@ def test_a_run_that_needed_more_time_is_offered_with_it(
     assert Run.objects.latest("pk").definition["budget_s"] == int(seconds)
 
 
+def test_run_again_ticks_the_environments_of_the_run(
+    admin_page: Client, page: str, database: Database, settings: Any
+) -> None:
+    """They may have been chosen for that run alone."""
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    admin_page.post(page, form(database, environments=["default", "old"]))
+    run = Run.objects.get()
+    run.status = Run.Status.FAILED
+    run.save()
+    shown = admin_page.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+    (link,) = re.findall(r'href="([^"]*)">Run again</a>', shown)
+    assert link.endswith("&amp;length=quick&amp;environments=default&amp;environments=old")
+    text = admin_page.get(link.replace("&amp;", "&")).content.decode()
+    assert len(re.findall(r'name="environments" value="\w+"[^>]*? checked>', text)) == 2
+
+
 def test_environments_are_boxes_where_the_settings_have_some(
     admin_page: Client, page: str, database: Database, settings: Any
 ) -> None:

@@ -1,5 +1,6 @@
 """The dashboard at the app's index and under Runs, on two admin sites."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_both_pages_obey_a_strict_policy(admin_page: Client, run: Run, name: str
     shown = page(admin_page, name)
     assert 'class="pgperf-sparkline"' in shown
     assert inline_parts(shown) == []
+
+
+def test_more_runs_than_it_shows_are_in_the_list(admin_page: Client) -> None:
+    """Each runs on a database of its own, so that many may run at once."""
+    for number in range(10):
+        factories.make_run(Run.Status.RUNNING, database=factories.make_database(f"database-{number}"))
+    factories.make_run(Run.Status.QUEUED)
+    factories.make_run(Run.Status.DONE)
+    (link, text) = re.findall(r'href="([^"]*)">(\d+ more runs [^<]*)<', page(admin_page))[0]
+    assert text == "3 more runs are running or wait"
+    assert "11 runs" in admin_page.get(link).content.decode()
 
 
 def test_the_list_of_models_stays_at_the_index(admin_page: Client) -> None:

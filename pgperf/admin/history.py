@@ -35,7 +35,7 @@ def history_page(
         "benchmark": benchmark,
         "found": found,
     }
-    context |= _shown(found) if found else {"deleted": _of_deleted_databases(request, benchmark)}
+    context |= _shown(found) if found else _others(request, benchmark)
     context |= {"may_export": may_export, "may_start": may_start, "chart_js": pages.chart_js()}
     return pages.render(page, request, "admin/pgperf/benchmark/runs.html", context)
 
@@ -57,10 +57,15 @@ def _visible(request: HttpRequest) -> Any:
     return permissions.visible(Run.objects.all(), request.user)
 
 
-def _of_deleted_databases(request: HttpRequest, benchmark: Benchmark) -> int:
-    """How many results have no database any more."""
+def _others(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
+    """Where nothing was found: whether another definition or database has results, and how many have
+    no database any more.
+    """
     done = _visible(request).filter(benchmark=benchmark, status=Run.Status.DONE)
-    return int(done.filter(database=None).count())
+    return {
+        "elsewhere": done.exclude(database=None).exists(),
+        "deleted": done.filter(database=None).count(),
+    }
 
 
 def _asked(request: HttpRequest) -> Asked:

@@ -31,6 +31,7 @@ from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.confirm import confirm_view
 from pgperf.admin.consequences import deletion_counts
 from pgperf.admin.run_notes import RunNotesAdmin
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.exceptions import PgperfError, asked_budget_s
 from pgperf.models import Benchmark, Run, Schedule
 from pgperf.reports import number_format
@@ -367,6 +368,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             "may_see_schedule": _may_see_schedule(request, run),
             "startable": partial(_startable, request),
             "asked_budget_s": asked_budget_s(run.error),
+            "side_by_side": _side_by_side(run),
             **self.notes_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request, run),
             "may_export": progress["terminal"] and self.has_export_permission(request),
@@ -381,6 +383,14 @@ def _cancelled(run: Run) -> str:
     if run.status == Run.Status.CANCELLED:
         return gettext("Cancelled before it started.")
     return gettext("Cancelling: the run stops within seconds.")
+
+
+def _side_by_side(run: Run) -> list[str]:
+    """The environments that the run compared, which may have been chosen for it alone; none of a run
+    in the default one.
+    """
+    found = (run.definition or {}).get("environments")
+    return found if isinstance(found, list) and found != [DEFAULT] else []
 
 
 def _may_see_schedule(request: HttpRequest, run: Run) -> bool:

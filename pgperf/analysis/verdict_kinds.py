@@ -110,7 +110,8 @@ def _of_web_workers(verdict: Verdict) -> str:
 def _of_network(verdict: Verdict) -> str:
     found, numbers = verdict.finding, verdict.numbers
     full = f"the network of {found.where} {in_percent(found.share or 0.0)} full"
-    return f"{numbers.clients} clients, {full}; {_all_parts(numbers)}"
+    clients = "1 client" if numbers.clients == 1 else f"{numbers.clients} clients"
+    return f"{clients}, {full}; {_all_parts(numbers)}"
 
 
 def _of_schedule(verdict: Verdict) -> str:
@@ -379,7 +380,8 @@ def confirmation_evidence(verdict: Verdict) -> str:
     if found.numbers:
         return f"{test.title}: {test.sentence(found.numbers)}"
     if found.blocks is not None:
-        return f"{test.title}: not decided, only {found.blocks} blocks fitted into the test's time"
+        blocks = "1 block" if found.blocks == 1 else f"{found.blocks} blocks"
+        return f"{test.title}: not decided, only {blocks} fitted into the test's time"
     if found.again is None:
         return f"{test.title}: not measured"
     return f"measured again it was {found.again.word}: {evidence(found.again)}"

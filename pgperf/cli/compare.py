@@ -98,9 +98,10 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
 def _compared(runs: Sequence[int], baseline: str | None) -> SeveralRuns:
     """The first of two runs is the baseline; of several, the oldest one."""
     least, most = (LEAST, MOST) if baseline is None else (LEAST - 1, MOST - 1)
-    if not least <= len(set(runs)) <= most:
+    given = len({run for run in runs if str(run) != baseline})
+    if not least <= given <= most:
         asked = "two to eight runs" if baseline is None else "one to seven runs beside --baseline"
-        raise CommandError(f"compare takes {asked}; {len(set(runs))} given.", returncode=2)
+        raise CommandError(f"compare takes {asked}; {given} given.", returncode=2)
     in_order = runs if baseline is None and len(runs) == LEAST else sorted(set(runs))
     sides = [stored(find(run)) for run in in_order]
     return several(sides, None if baseline is None else _baseline(baseline, sides))
@@ -162,12 +163,15 @@ def _unsure(comparisons: Sequence[RunComparison], fail_on: float) -> Iterator[st
 
 
 def _lacking(found: SeveralRuns) -> Iterator[str]:
-    """The runs that could not be compared, and the variants that a later run has lost."""
+    """The runs and variants that could not be compared, and the variants that a later run has lost."""
     if found.refusals:
         yield f"Undecided, because not compared: {'; '.join(found.refusals)}."
     for each in found.comparisons:
         if each.only_before:
             yield f"Undecided, because {each.after} lacks what {each.before} measured: {_listed(each.only_before)}."
+        if each.not_compared:
+            names = ", ".join(variant.label for variant in each.not_compared)
+            yield f"Undecided, because not relative to the same layer in {each.before} and {each.after}: {names}."
 
 
 def _limit(fail_on: float) -> str:

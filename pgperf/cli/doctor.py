@@ -107,9 +107,9 @@ def tables() -> Iterator[CheckResult]:
         yield CheckResult("problem", "tables", f"alias {alias!r} is not reachable: {_first_line(error)}")
         return
     if missing:
-        yield CheckResult(
-            "problem", "tables", f"{len(missing)} migrations are not applied", "run manage.py migrate"
-        )
+        count = len(missing)
+        text = "1 migration is not applied" if count == 1 else f"{count} migrations are not applied"
+        yield CheckResult("problem", "tables", text, "run manage.py migrate")
     else:
         yield CheckResult("ok", "tables", f"up to date in alias {alias!r}")
 

@@ -64,9 +64,7 @@ def _database(name: str) -> int | None:
 
 
 def _parts(found: History) -> Iterator[str | Table]:
-    first, last = found.runs[0].pk, found.runs[-1].pk
-    count = len(found.runs)
-    yield f"{found.benchmark} on {found.line.database_name}: {count} runs, #{first} to #{last}"
+    yield f"{found.benchmark} on {found.line.database_name}: {_numbers(found)}"
     changes = "\n".join(
         "\n  ".join((f"{each.text}: {each.levels}", *each.layers)) for each in page.changes(found)
     )
@@ -74,3 +72,9 @@ def _parts(found: History) -> Iterator[str | Table]:
     yield page.step_table(found)
     if environment := page.environment_table(found):
         yield environment
+
+
+def _numbers(found: History) -> str:
+    """How many runs, and the numbers of the first and of the last one."""
+    first, last = found.runs[0].pk, found.runs[-1].pk
+    return f"{len(found.runs)} runs, #{first} to #{last}" if first != last else f"1 run, #{first}"

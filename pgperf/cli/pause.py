@@ -22,7 +22,8 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
         return
     pause.begin(f"{_user()} on the command line", options["reason"][:200])
     running = state.running_count()
-    out.write(f"Paused: no run starts; {running} running end within seconds. Resume: pgperf pause --off")
+    ends = "1 running run ends" if running == 1 else f"{running} running runs end"
+    out.write(f"Paused: no run starts; {ends} within seconds. Resume: pgperf pause --off")
 
 
 def _user() -> str:

@@ -46,7 +46,7 @@ def _prune(out: OutputWrapper, *, dry_run: bool) -> None:
 
 
 def _period(days: int) -> str:
-    return f"for {days} days" if days > 0 else "forever"
+    return f"for {_count(days, 'day')}" if days > 0 else "forever"
 
 
 def _count(number: int, what: str) -> str:

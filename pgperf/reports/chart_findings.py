@@ -115,7 +115,12 @@ def _forest(chart: Chart) -> str:
     if not known:
         return farthest
     counts = {"beside": len(beside), "count": len(known), "farthest": farthest}
-    return _("%(beside)d of %(count)d intervals lie beside the line of no change. %(farthest)s") % counts
+    text = ngettext(
+        "%(beside)d of %(count)d intervals lies beside the line of no change. %(farthest)s",
+        "%(beside)d of %(count)d intervals lie beside the line of no change. %(farthest)s",
+        len(beside),
+    )
+    return text % counts
 
 
 def _change(chart: Chart, value: float) -> str:

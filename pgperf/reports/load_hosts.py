@@ -85,7 +85,8 @@ def lost(rows: RunRows) -> list[str]:
     if not names:
         return []
     text = ngettext("Load host %s was lost", "Load hosts %s were lost", len(names)) % ", ".join(names)
-    return [each.sentence(text) for each in _with_fewer(rows)] or [_("%s; others took its part.") % text]
+    replaced = ngettext("%s; others took its part.", "%s; others took their parts.", len(names))
+    return [each.sentence(text) for each in _with_fewer(rows)] or [replaced % text]
 
 
 def comparison_notes(rows: RunRows) -> list[str]:

@@ -19,11 +19,11 @@ from pgperf.analysis.definition_diff import (
     under_server,
 )
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
-from pgperf.analysis.run_comparison import OVER, TIME, Change, changes, identified
+from pgperf.analysis.run_comparison import OVER, TIME, Change, Identified, changes, identified
 from pgperf.analysis.step_changes import OtherGround, StepChange, other_grounds
 from pgperf.analysis.step_changes import step_changes as find_changes
 from pgperf.core.exceptions import NothingToCompare
-from pgperf.core.records import with_defaults
+from pgperf.core.records import Variant, with_defaults
 from pgperf.models import Run
 from pgperf.reports import number_format, step_changes
 from pgperf.reports.chart import Chart, whisker
@@ -67,6 +67,8 @@ class RunComparison:
     of_pages: bool = True  # are the times those of the runs’ pages? Older versions stored none
     steps: Sequence[StepChange] = ()  # what each layer adds to the one below it
     grounds: Sequence[OtherGround] = ()  # layers that stand on another one in each run
+    other_bases: Sequence[Variant] = ()  # those whose times are not relative to the same layer in both
+    is_relative: bool = False  # are only times relative to a layer compared?
 
     @property
     def same_definition(self) -> bool:
@@ -85,7 +87,12 @@ class RunComparison:
                 f"runs {self.before.pk} and {self.after.pk}: no variant was measured beside the same first layer in"
                 " both, so no time is relative to one; compare them without --relative"
             )
-        return replace(self, changes=kept, steps=(), grounds=())
+        return replace(self, changes=kept, steps=(), grounds=(), is_relative=True)
+
+    @property
+    def not_compared(self) -> Sequence[Variant]:
+        """The variants of both runs that no comparison is about."""
+        return self.other_bases if self.is_relative else ()
 
     def worse_by(self, share: float) -> list[Change]:
         """What surely takes more than `share` longer (0.05 for 5 %)."""
@@ -213,7 +220,13 @@ def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
         all(level.us is not None for level in (*earlier.levels, *later.levels)),
         find_changes(earlier.steps, later.steps),
         other_grounds(earlier.steps, later.steps),
+        _other_bases(ours, theirs),
     )
+
+
+def _other_bases(before: Identified, after: Identified) -> list[Variant]:
+    both = [(before[name], level) for name, level in after.items() if name in before]
+    return [other.variant for one, other in both if one.base_layer != other.base_layer]
 
 
 def _nothing_in_common(*sides: ComparedRun) -> str:

@@ -1,6 +1,7 @@
 """How a run that may stop early ended, in a sentence: the precision, the time, and a remedy."""
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.core.records import BUDGET, ENDING, PRECISION, PREDICTED, Ending, Prediction
 from pgperf.models import Run
@@ -82,7 +83,9 @@ def _remedy(run: Run) -> str:
 
 def _used(ending: Ending) -> str:
     if ending.reason != BUDGET:
-        return _("%(blocks)d blocks measured in %(time)s")
+        return ngettext(
+            "%(blocks)d block measured in %(time)s", "%(blocks)d blocks measured in %(time)s", ending.blocks
+        )
     if ending.seconds >= _ALL_USED * ending.budget_s:
         return _("%(budget)s used up")
     return _("%(time)s of %(budget)s used, and another block would not have fit")

@@ -177,10 +177,11 @@ class SeveralRuns:
     @cached_property
     def _levels(self) -> list[dict[str, Level]]:
         """Those of each side by a name that the same variant has in all."""
-        return [
-            {replace(level.variant, named=self._named).label: level for level in side.levels}
-            for side in self.sides
-        ]
+        return [{self._label(level.variant): level for level in side.levels} for side in self.sides]
+
+    def _label(self, variant: Variant) -> str:
+        """The name that the same variant has in all runs."""
+        return replace(variant, named=self._named).label
 
     @cached_property
     def _named(self) -> bool:
@@ -217,9 +218,10 @@ class SeveralRuns:
 
     def _effect_table(self, measure: str) -> Table:
         by_run = [
-            {change.variant.label: change for change in found.of(measure)} for found in self.comparisons
+            {self._label(change.variant): change for change in found.of(measure)}
+            for found in self.comparisons
         ]
-        shown = {change.variant.label: change.variant for changes in by_run for change in changes.values()}
+        shown = {name: change.variant for changes in by_run for name, change in changes.items()}
         columns = (text_column(_("Variant")), *(Column(self.name(found.after)) for found in self.comparisons))
         rows = [
             _effects(variant, [changes.get(label) for changes in by_run]) for label, variant in shown.items()

@@ -7,6 +7,7 @@ from functools import cached_property
 from statistics import geometric_mean
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.analysis.geometric_mean import GeometricMean
 from pgperf.analysis.latency import variation
@@ -530,10 +531,15 @@ def _headline(setting: Setting, base: ColumnKey, among: Sequence[Setting]) -> st
         }
         for mean in sorted(means, key=lambda mean: mean.ratio)
     ]
-    text = _("%(title)s: geometric mean of the time over %(base)s in %(count)d workloads: %(means)s.")
+    count = len(means[0].workloads)
+    text = ngettext(
+        "%(title)s: geometric mean of the time over %(base)s in %(count)d workload: %(means)s.",
+        "%(title)s: geometric mean of the time over %(base)s in %(count)d workloads: %(means)s.",
+        count,
+    )
     return text % {
         "title": setting_title(setting, among),
         "base": setting.column_title(base),
-        "count": len(means[0].workloads),
+        "count": count,
         "means": ", ".join(ratios),
     }

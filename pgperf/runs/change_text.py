@@ -61,10 +61,9 @@ def layers(change: ChangePoint) -> list[str]:
     if not changed:
         return [_("no layer’s step changed beyond its noise")] if found else []
     lines = [f"{step_title(each.step)}: {_apart(each.apart_us)}{_ratios(each)}" for each in changed]
-    sums = {
-        "sum": _signed(sum(each.apart_us for each in changed)),
-        "whole": _signed(change.after_us - change.before_us),
-    }
+    sum_us, whole_us = sum(each.apart_us for each in changed), change.after_us - change.before_us
+    unit = unit_of([sum_us, whole_us])
+    sums = {"sum": _signed(sum_us, unit), "whole": _signed(whole_us, unit)}
     total = ngettext(
         "this step explains %(sum)s of %(whole)s",
         "these steps add up to %(sum)s of %(whole)s",
@@ -105,8 +104,8 @@ def _ratios(change: ChangePoint | LayerChange) -> str:
     return f" ({_('%(before)s times before, %(after)s times now') % ratios})"
 
 
-def _signed(us: float) -> str:
-    return f"{'−' if us < 0 else '+'}{_time(abs(us), unit_of([us]))}"
+def _signed(us: float, unit: TimeUnit) -> str:
+    return f"{'−' if us < 0 else '+'}{_time(abs(us), unit)}"
 
 
 def _apart(us: float) -> str:

@@ -4,6 +4,7 @@ A step is what a variant takes more than the layer below it in the same run, in 
 of the two beside it. The lowest layer has no step: its figure is its time per operation.
 """
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -58,8 +59,8 @@ def typical_ratio(points: Iterable[Point]) -> float | None:
 
 
 def _middle(values: Iterable[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
-    return known[len(known) // 2] if known else None
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def comparable(runs: QuerySet[Run], run: Run) -> QuerySet[Run]:

@@ -60,7 +60,7 @@ def _messages(run: Run, changes: Sequence[ChangePoint]) -> Iterator[mail.EmailMe
     for user in _readers(run):
         known = {each.pk for each in seen_changes(line, permissions.visible(line, user))}
         if seen := told([change for change in changes if change.pk in known]):
-            yield mail.EmailMessage(_subject(run, seen), _body(run, seen), to=[user.email])
+            yield mail.EmailMessage(_subject(run, seen), _body(run, seen), to=[_address(user)])
 
 
 def _readers(run: Run) -> list[Any]:
@@ -70,10 +70,13 @@ def _readers(run: Run) -> list[Any]:
         **{f"{users.USERNAME_FIELD}__in": get_settings().CHANGE_EMAILS}, is_active=True
     )
     return [
-        user
-        for user in chosen
-        if getattr(user, "email", "") and user.has_perm(VIEW) and permissions.may_see(user, run)
+        user for user in chosen if _address(user) and user.has_perm(VIEW) and permissions.may_see(user, run)
     ]
+
+
+def _address(user: Any) -> str:
+    """A site's own user model may name another field, or have none."""
+    return str(getattr(user, getattr(user, "EMAIL_FIELD", "email"), "") or "")
 
 
 def _subject(run: Run, changes: Sequence[ChangePoint]) -> str:

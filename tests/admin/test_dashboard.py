@@ -1,5 +1,6 @@
 """The dashboard at the app's index and under Runs, on two admin sites."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -70,8 +71,27 @@ def test_both_pages_obey_a_strict_policy(admin_page: Client, run: Run, name: str
     assert inline_parts(shown) == []
 
 
+def test_more_runs_than_it_shows_are_in_the_list(admin_page: Client) -> None:
+    """Each runs on a database of its own, so that many may run at once."""
+    for number in range(10):
+        factories.make_run(Run.Status.RUNNING, database=factories.make_database(f"database-{number}"))
+    factories.make_run(Run.Status.QUEUED)
+    factories.make_run(Run.Status.DONE)
+    (link, text) = re.findall(r'href="([^"]*)">(\d+ more runs [^<]*)<', page(admin_page))[0]
+    assert text == "3 more runs are running or wait"
+    assert "11 runs" in admin_page.get(link).content.decode()
+
+
 def test_the_list_of_models_stays_at_the_index(admin_page: Client) -> None:
     assert reverse("admin:pgperf_workload_changelist") in page(admin_page)
+
+
+def test_a_database_whose_runs_failed_has_no_result(admin_page: Client, run: Run) -> None:
+    """They have ended."""
+    factories.make_run(Run.Status.FAILED, database=factories.make_database("other"))
+    shown = page(admin_page)
+    assert "No result yet." in shown
+    assert "No run has ended yet" not in shown
 
 
 def test_without_a_result_three_steps_lead_to_one(admin_page: Client) -> None:

@@ -91,6 +91,11 @@ def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
     assert "too few runs" not in page(admin_page, runs[0])
 
 
+def test_a_single_run_is_one_in_the_text_alternative(admin_page: Client) -> None:
+    [run] = make_history(1)
+    assert "over 1 run, in µs." in page(admin_page, run)
+
+
 def test_a_run_may_have_every_mark(admin_page: Client, changed: list[Run]) -> None:
     since = ChangePoint.objects.get(below=BASE).run_id
     other = {"since": changed[0].pk, "differences": [["python", "3.11.2", "3.13.0"]]}
@@ -122,6 +127,16 @@ def test_results_on_a_deleted_database_are_told(admin_page: Client) -> None:
     shown = page(admin_page, run)
     assert "The databases of this benchmark’s 2 results were deleted." in shown
     assert "no result yet" not in shown
+
+
+def test_a_definition_without_results_is_told_from_a_benchmark_without_any(admin_page: Client) -> None:
+    """As an e-mail's link leads to it after its runs were pruned, or that of a failed run."""
+    [run] = make_history(1)
+    for query in ({"definition": "0" * 64}, {"database": 4711}):
+        shown = page(admin_page, run, **query)
+        assert "You see no result of this definition on this database." in shown
+        assert f'<a href="{address(run)}">Other results of this benchmark</a>' in shown
+        assert "no result yet" not in shown
 
 
 @pytest.mark.parametrize(

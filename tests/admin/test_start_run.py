@@ -64,6 +64,14 @@ def test_a_layer_that_the_plan_leaves_out_is_not_ticked(
     assert text.count('<td class="yes">') == len(benchmark.routes)
 
 
+def test_routes_that_the_database_lacks_are_named(admin_page: Client, page: str, database: Database) -> None:
+    database.targets.filter(route="pgbouncer").update(enabled=False)
+    assert "demo has no enabled route pgbouncer. The run skips it." in admin_page.get(page).content.decode()
+    database.targets.filter(route="tcp").update(enabled=False)
+    text = admin_page.get(page).content.decode()
+    assert "demo has no enabled routes tcp, pgbouncer. The run skips them." in text
+
+
 def test_an_update_shows_the_preview_of_the_choices(
     admin_page: Client, page: str, database: Database
 ) -> None:
@@ -272,6 +280,22 @@ def test_a_run_that_needed_more_time_is_offered_with_it(
     assert re.search(rf'<input[^>]* name="budget_s" value="{seconds}"', text)
     admin_page.post(page, form(database, budget_s=seconds))
     assert Run.objects.latest("pk").definition["budget_s"] == int(seconds)
+
+
+def test_run_again_ticks_the_environments_of_the_run(
+    admin_page: Client, page: str, database: Database, settings: Any
+) -> None:
+    """They may have been chosen for that run alone."""
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    admin_page.post(page, form(database, environments=["default", "old"]))
+    run = Run.objects.get()
+    run.status = Run.Status.FAILED
+    run.save()
+    shown = admin_page.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+    (link,) = re.findall(r'href="([^"]*)">Run again</a>', shown)
+    assert link.endswith("&amp;length=quick&amp;environments=default&amp;environments=old")
+    text = admin_page.get(link.replace("&amp;", "&")).content.decode()
+    assert len(re.findall(r'name="environments" value="\w+"[^>]*? checked>', text)) == 2
 
 
 def test_environments_are_boxes_where_the_settings_have_some(

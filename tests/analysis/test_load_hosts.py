@@ -59,6 +59,11 @@ def test_the_network_is_the_verdict_where_one_host_has_no_more_of_it() -> None:
     assert found["evidence"].startswith("16 clients, the network of load host b 95 % full; of 211 µs: ")
 
 
+def test_a_single_client_may_fill_the_network() -> None:
+    found = judge({**hosted({"network": 0.95}), "clients": 1})
+    assert found["evidence"].startswith("1 client, the network of load host a 95 % full; ")
+
+
 def test_used_up_cpus_come_before_a_full_network() -> None:
     assert judge(hosted({"clients": 0.97}, {"network": 0.95}))["word"] == "client_cpu"
 

@@ -687,6 +687,8 @@ class TestDoctor:
         )
         with pytest.raises(CommandError, match="1 problem found"):
             pgperf("doctor")
+        [found] = doctor.tables()
+        assert found.text == "1 migration is not applied"
 
 
 @pytest.fixture

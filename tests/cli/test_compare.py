@@ -203,6 +203,14 @@ def test_a_number_is_a_run() -> None:
     assert compare(after.pk, "--baseline", before.pk) == compare(before.pk, after.pk)
 
 
+def test_the_baseline_may_be_one_of_eight_runs() -> None:
+    runs = [ended().pk for _ in range(8)]
+    found = json.loads(compare(*runs, "--baseline", runs[2], "--json"))
+    assert (found["baseline"], found["runs"]) == (runs[2], runs)
+    alone = failure(runs[0], "--baseline", runs[0])
+    assert (alone.returncode, "beside --baseline; 0 given" in str(alone)) == (2, True)
+
+
 def test_a_baseline_that_is_missing_is_named() -> None:
     run = ended()
     assert f"no run before {run} is done" in str(failure(run.pk, "--baseline", "LAST"))
@@ -386,6 +394,21 @@ def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
     compare(narrow.pk, wide.pk, "--fail-on", "5%")
 
 
+def test_a_variant_relative_to_another_layer_is_undecided_where_only_ratios_are_judged() -> None:
+    """As over a route on which one of the runs had to leave libpq out."""
+    before, after = ended(), ended({"django_orm": 1.1})
+    for level in before.summary["levels"]:
+        if level["variant"]["route"] == "tcp" and level["base_layer"]:
+            level |= {"base_layer": "", "log_over": [], "us_over": [], "base_us": None}
+    before.save()
+    error = failure(before.pk, after.pk, "--fail-on", "15%", "--relative")
+    assert error.returncode == 3
+    assert str(error).startswith(
+        f"Undecided, because not relative to the same layer in {before} and {after}: psycopg2 · tcp, psycopg · tcp,"
+    )
+    compare(before.pk, after.pk, "--fail-on", "15%")
+
+
 def test_an_error_of_a_check_has_a_code_of_its_own() -> None:
     """A job must not take a missing baseline for a slower query."""
     run, empty = ended(), make_run(Run.Status.FAILED)
@@ -394,6 +417,7 @@ def test_an_error_of_a_check_has_a_code_of_its_own() -> None:
     for words in (
         (run.pk, "--baseline", "LAST"),
         (run.pk, "--baseline", "no-such-file"),
+        (run.pk, "--baseline", "na\udcefve.json"),  # a byte that is no UTF-8
         (run.pk, 4711),
         (run.pk, empty.pk),
         (one.pk, other.pk),

@@ -37,6 +37,11 @@ def test_it_prints_changes_and_steps(runs: list[Run]) -> None:
     assert "libpq (C) · socket: time per operation" in text
 
 
+def test_a_single_run_is_one() -> None:
+    [run] = make_history(1)
+    assert history("orm-overhead").startswith(f"orm-overhead on demo: 1 run, #{run.pk}\n")
+
+
 @pytest.mark.parametrize(
     ("count", "said"),
     [

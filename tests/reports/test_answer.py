@@ -419,9 +419,11 @@ def test_controls_that_differ_are_counted(run: Run) -> None:
     )
     run.comparisons.filter(pk=run.comparisons.filter(aa=True).first().pk).update(outcome="differs")
     assert (
-        "1 of 2 variants that were measured twice as controls show a false difference."
+        "1 of 2 variants that were measured twice as controls shows a false difference."
         in told(run)["How sure"].lines[-1].text
     )
+    run.comparisons.filter(aa=True).update(outcome="differs")
+    assert "2 of 2 variants that were measured twice as controls show" in told(run)["How sure"].lines[-1].text
 
 
 def test_a_quick_run_says_so(run: Run) -> None:

@@ -94,6 +94,8 @@ def test_a_lost_host_that_left_no_block_with_fewer_is_named_all_the_same(run: Ru
     for hosts in (1, 2, 4):
         count(run, hosts, {str(hosts): 10})
     assert load_hosts.lost(read(run)) == ["Load host b was lost; others took its part."]
+    run.environment["load_hosts"]["lost"] |= {"c": "killed"}
+    assert load_hosts.lost(read(run)) == ["Load hosts b, c were lost; others took their parts."]
 
 
 def test_fewer_clients_than_hosts_lack_no_host(run: Run) -> None:

@@ -46,6 +46,10 @@ ENOUGH = Ending(reason="precision", blocks=8, seconds=58.2, budget_s=90.0, preci
             "90 s used up; the precision is not known: run longer.",
         ),
         (
+            {"reason": "blocks", "blocks": 1, "precision": None},
+            "1 block measured in 58 s; the precision is not known: run longer.",
+        ),
+        (
             {"reason": "blocks", "blocks": 10, "precision": 0.123},
             "10 blocks measured in 58 s; the ratios are known to ±12 %, not to ±2 %: run longer or on a quieter"
             " machine.",

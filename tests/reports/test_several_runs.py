@@ -98,6 +98,15 @@ def test_two_runs_of_one_workload_each_share_bars_whatever_its_name() -> None:
     assert [len(chart["rows"]) for _title, chart in compare_several(runs).stacks] == [2, 2, 2]
 
 
+def test_a_variant_has_one_row_where_only_some_runs_name_workloads() -> None:
+    """Those with several workloads do."""
+    runs = [slower(), slower(), slower(django_orm=1.2)]
+    for level in runs[2].summary["levels"]:
+        level["variant"]["named"] = True
+    for table in compare_several(runs).effects:
+        assert [row for row in texts(table) if "–" in row] == []
+
+
 def test_a_layer_on_another_ground_is_not_compared() -> None:
     whole = slower()
     without = factories.make_results(factories.make_run(), layers=("libpq", "psycopg", "django_orm"))

@@ -111,7 +111,7 @@ def test_the_means_name_the_layer_that_they_are_relative_to() -> None:
     assert setting.base == ("psycopg", 1)
     (headline,) = suite.headlines([setting])
     assert headline.startswith(
-        "socket: geometric mean of the time over libpq (C) in 1 workloads: psycopg 3 ×1.00"
+        "socket: geometric mean of the time over libpq (C) in 1 workload: psycopg 3 ×1.00"
     )
     chart = suite.mean_chart(setting)
     assert (chart["axis"], "relative to libpq (C)." in chart["label"]) == (

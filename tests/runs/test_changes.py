@@ -161,6 +161,13 @@ def test_a_change_of_long_times_is_told_in_milliseconds() -> None:
     assert levels(change) == "its step over psycopg 3 · socket was 170 ms and is 182 ms"
 
 
+def test_both_times_of_a_sentence_have_one_unit() -> None:
+    step = {"label": LABEL, "below": BASE, "before_us": 90_000.0, "after_us": 99_800.0, "low_us": 9e3, "high_us": 1e4,
+            "before_ratio": 2.0, "after_ratio": 2.1, "changed": True}  # fmt: skip
+    change = ChangePoint(label=LABEL, before_us=170_000.0, after_us=180_400.0, layers=[step])
+    assert layers(change)[-1] == "this step explains +9.80 ms of +10.4 ms"
+
+
 def test_runs_of_others_are_no_part_of_a_series(heard: list[dict[str, Any]]) -> None:
     """Other databases, definitions and ends."""
     make_history(20)

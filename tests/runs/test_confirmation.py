@@ -272,6 +272,8 @@ def test_a_test_with_too_few_blocks_decides_nothing(database: Database) -> None:
     assert found
     assert (verdict.certainty, found.outcome, found.numbers) == ("likely", "undecided", None)
     assert "only 4 blocks fitted" in verdict_kinds.confirmation_evidence(verdict)
+    alone = replace(verdict, confirmation=replace(found, blocks=1))
+    assert "only 1 block fitted" in verdict_kinds.confirmation_evidence(alone)
     assert Verdict.from_json(verdict.to_json()) == verdict
     run.environment = {ENDING: replace(ending, reason=BLOCKS, blocks=6).to_json()}
     _, verdict = module.tested(run) or pytest.fail("nothing was tested")

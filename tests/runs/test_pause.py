@@ -105,6 +105,13 @@ def test_it_is_switched_once() -> None:
     assert (found.by, found.reason) == ("ada", "migration")
 
 
+def test_the_command_counts_what_runs(sent: list[int]) -> None:
+    assert "; 0 running runs end within seconds." in command()
+    pause.end()
+    state.claim(queued().pk, "w@h")
+    assert "; 1 running run ends within seconds." in command()
+
+
 def test_the_command(sent: list[int]) -> None:
     assert "Resume: pgperf pause --off" in command("--reason", "migration")
     assert Pause.objects.get().by.endswith("on the command line")

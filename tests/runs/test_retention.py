@@ -167,6 +167,10 @@ class TestCommand:
         assert f"Deleted 1 run ({gone.pk})." in command()
         assert left() == {raw.pk: 0}
 
+    def test_a_single_day_is_one(self, settings: Any) -> None:
+        keep(settings, raw=1, runs=100)
+        assert "keeps raw blocks for 1 day." in command("--dry-run")
+
     def test_by_default_only_raw_blocks_are_deleted(self) -> None:
         run = aged(365)
         text = command()

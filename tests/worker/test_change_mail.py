@@ -122,6 +122,14 @@ def test_inactive_users_and_those_without_an_address_get_none(
     assert send(change) == ["bob@example.com", "cy@example.com"]
 
 
+def test_the_address_is_in_the_field_that_the_user_model_names(
+    change: ChangePoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(User, "EMAIL_FIELD", "last_name")
+    User.objects.filter(username="bob").update(last_name="bob@work.example.com")
+    assert send(change) == ["bob@work.example.com"]
+
+
 def test_without_the_setting_none_is_sent(change: ChangePoint, settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "CHANGE_EMAILS": []}
     assert send(change) == []

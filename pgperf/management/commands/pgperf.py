@@ -104,7 +104,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _check_text(options)
+        with compare.errors_apart(options.get("fail_on")):
+            _check_text(options)
         with _no_traceback():
             options["action"](options)
             self.stdout.flush()  # what fails here has a sentence, unlike at the end of the interpreter

@@ -62,9 +62,12 @@ def _controls(outside: int, count: int) -> str:
             count,
         )
         return text % count
-    return _("%(outside)d of %(count)d variants that were measured twice as controls show a false difference.") % {
-        "outside": outside, "count": count,
-    }  # fmt: skip
+    text = ngettext(
+        "%(outside)d of %(count)d variants that were measured twice as controls shows a false difference.",
+        "%(outside)d of %(count)d variants that were measured twice as controls show a false difference.",
+        outside,
+    )
+    return text % {"outside": outside, "count": count}
 
 
 def _failed(count: int) -> str:

@@ -78,8 +78,13 @@ def charts(history: History, step: Step) -> list[tuple[str, Chart]]:
 
 def _labelled(chart: Chart) -> Chart:
     """With what a screen reader says."""
-    label = _("%(step)s over %(count)d runs, in %(axis)s. The table below has the numbers.")
-    about = {"step": chart["series"][0]["name"], "count": len(chart["x"]), "axis": chart["axis"]}
+    count = len(chart["x"])
+    label = ngettext(
+        "%(step)s over %(count)d run, in %(axis)s. The table below has the numbers.",
+        "%(step)s over %(count)d runs, in %(axis)s. The table below has the numbers.",
+        count,
+    )
+    about = {"step": chart["series"][0]["name"], "count": count, "axis": chart["axis"]}
     return {**chart, "label": label % about}
 
 

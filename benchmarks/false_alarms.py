@@ -218,8 +218,8 @@ def rate_of_runs(found: Sequence[dict[str, Any]]) -> tuple[float, float]:
 
 
 def bias(found: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
-    """The mean log ratio of duplicates to originals and its 95 % interval, with the runs as its sample;
-    NaN for the ends of a single run.
+    """The mean log ratio of duplicates to originals, and its 95 % interval over the runs; NaN for the
+    ends of a single run.
     """
     logs = [float(np.mean(np.log([row["ratio"] for row in rows]))) for rows in by_run(found)]
     span = _interval_of_mean(logs) if len(logs) > 1 else (math.nan, math.nan)

@@ -125,7 +125,7 @@ class Setting:
         several = len([1 for other, _workers in self.columns if other == layer]) > 1
         mode = self._modes[column]
         if mode != self.like.mode:
-            return _("%(layer)s, %(mode)s") % {"layer": layer_title(layer), "mode": mode}
+            return f"{layer_title(layer)} · {mode}"
         return _("%(layer)s, %(workers)d workers") % {
             "layer": layer_title(layer), "workers": workers,
         } if several else layer_title(layer)  # fmt: skip

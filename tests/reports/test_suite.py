@@ -148,8 +148,8 @@ def test_a_layer_that_lacks_the_mode_stands_there_in_its_own() -> None:
     assert [setting.like.mode for setting in found] == ["simple", "prepared"]
     titles = [[setting.column_title(column) for column in setting.columns] for setting in found]
     assert titles == [
-        ["libpq (C)", "psycopg 3", "asyncpg, prepared"],
-        ["libpq (C)", "asyncpg", "psycopg 3, simple"],
+        ["libpq (C)", "psycopg 3", "asyncpg · prepared"],
+        ["libpq (C)", "asyncpg", "psycopg 3 · simple"],
     ]
     for setting in found:
         rows = suite.heat_map(setting, found).rows

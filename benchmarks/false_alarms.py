@@ -237,8 +237,8 @@ def print_rate_of_runs(found: Sequence[dict[str, Any]]) -> None:
     differ = sum(count(rows)[1] > 0 for rows in runs)
     span = f"{in_percent(low, 1)} to {in_percent(high, 1)}"
     print(f"rate of alarms, clustered by run: {span}; runs with a false differs: {differ} of {len(runs)}")
-    mean, low, high = (f"{100 * math.expm1(log):+.2f} %" for log in bias(found))
-    print(f"duplicates over originals: {mean} ({low} to {high})")
+    change, *ends = (f"{100 * math.expm1(log):+.2f} %" for log in bias(found))
+    print(f"duplicates over originals: {change} ({' to '.join(ends)})")
 
 
 def print_endings(runs: Sequence[json_lines.Line]) -> None:

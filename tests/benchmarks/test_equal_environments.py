@@ -54,6 +54,7 @@ def test_seeds_of_the_file_are_not_run_again(
         for unit in units:
             seeds.append(unit["seed"])
             shown = {
+                "ratio": 1.0,
                 "low": 0.99,
                 "high": 1.01,
                 "outcome": INCONCLUSIVE,

@@ -108,7 +108,6 @@ def test_a_load_host_knows_the_placement_of_both_kinds_of_clients() -> None:
     assert hosts.own_placement == cpu_placement
 
 
-@pytest.mark.parametrize("cost_ns", [None, 1_500.0])
 def test_a_block_that_lost_a_load_host_leaves_no_diagnostics(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is measured again as a whole, so the run would have all of it twice."""
     failures = [LoadHostFailed("b", "gone"), LoadHostFailed("c", "gone")]
@@ -133,6 +132,7 @@ def test_a_block_that_lost_a_load_host_leaves_no_diagnostics(monkeypatch: pytest
     assert (context.page_parts, context.diagnosed) == (["parts"], 3)
 
 
+@pytest.mark.parametrize("cost_ns", [None, 1_500.0])
 def test_a_block_keeps_the_cost_of_a_slow_clock(
     cost_ns: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,9 +89,10 @@ def _means(fit: Fit, rows: Sequence[Row]) -> Iterator[GeometricMean]:
         return
     base = base_of([variant for variant in whole[0].values() if variant.mode == mode]).layer
     for layer in whole[0]:
-        pairs = [(row[layer], row[base]) for row in whole if layer in row]
-        found = _difference(fit.measurements, pairs) if layer != base and len(pairs) == len(whole) else None
-        if found:
+        if layer == base or not all(layer in row for row in whole):
+            continue
+        pairs = [(row[layer], row[base]) for row in whole]
+        if found := _difference(fit.measurements, pairs):
             yield _mean(fit, pairs, found)
 
 

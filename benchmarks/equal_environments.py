@@ -28,6 +28,7 @@ from benchmarks.false_alarms import (
     comparisons,
     judge,
     make_fixture,
+    print_bias,
     print_rate_of_runs,
     print_table,
     run_of,
@@ -56,6 +57,7 @@ def main() -> int:
     runs = campaign(options, conditions, len(LAYERS) * len(ROUTES), partial(_measured, options))
     found = comparisons(runs)
     print_table(found)
+    print_bias(found)
     print_rate_of_runs(found)
     return judge(options, runs, WIDER if options.quick else RunsBar())
 

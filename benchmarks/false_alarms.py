@@ -130,6 +130,8 @@ def main() -> int:
     runs = campaign(options, conditions, _pairs_of_a_run(options), partial(_measured, options))
     found = comparisons(runs)
     print_table(found)
+    if found:
+        print_bias(found)
     if options.stopping or options.rivals:
         print_endings(runs)
     if isinstance(bar_of(options), RunsBar):
@@ -237,6 +239,9 @@ def print_rate_of_runs(found: Sequence[dict[str, Any]]) -> None:
     differ = sum(count(rows)[1] > 0 for rows in runs)
     span = f"{in_percent(low, 1)} to {in_percent(high, 1)}"
     print(f"rate of alarms, clustered by run: {span}; runs with a false differs: {differ} of {len(runs)}")
+
+
+def print_bias(found: Sequence[dict[str, Any]]) -> None:
     change, *ends = (f"{100 * math.expm1(log):+.2f} %" for log in bias(found))
     print(f"duplicates over originals: {change} ({' to '.join(ends)})")
 

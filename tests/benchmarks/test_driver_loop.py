@@ -83,18 +83,24 @@ class Bare:
         assert self.entered == 1
 
 
-def test_each_pair_of_processes_is_new_and_has_its_own_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("chance", [0.0, 0.9])
+def test_each_pair_of_processes_is_new_and_has_its_own_slices(
+    chance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names: list[str] = []
+    loop = Bare()
 
     @contextmanager
     def connected(stack: object, definition: object, name: str, earlier: Any) -> Iterator[None]:
         names.append(name)
         with earlier:
+            assert loop.entered == (chance < 0.5)  # when the client starts
             yield None
 
     monkeypatch.setattr(driver_loop, "connected", connected)
     monkeypatch.setattr(driver_loop, "routes_of", lambda stack: {"socket": ROUTE})
-    monkeypatch.setattr(driver_loop, "BareLoop", lambda work: Bare())
+    monkeypatch.setattr(driver_loop, "BareLoop", lambda work: loop)
+    monkeypatch.setattr(driver_loop.random, "random", lambda: chance)
     monkeypatch.setattr(driver_loop, "_operations", lambda *words: 10)
     monkeypatch.setattr(driver_loop, "_of_client", lambda client, count: Taken(len(names), 1.0))
     monkeypatch.setattr(driver_loop, "_of_bare", lambda client, bare, count: Taken(-len(names), 1.0))

@@ -25,12 +25,20 @@ from example.stack.part import Part
 from example.stack.process import kill_group, stop
 from example.stack.stack import SERVERS, Stack
 from example.stack.web import CHECKOUT
-from example.stack.web_steps import ADVISED, DEFAULT, STEPS
+from example.stack.web_steps import ADVISED, CLUSTERS, DEFAULT, STEPS
 from pgperf.runner.cpu import placement
 from tests.example.web_programs import HAS_NGINX, STARTED
 from tests.process_ends import await_ends
 
 needs_nginx = pytest.mark.skipif(not HAS_NGINX, reason="nginx is not installed: make nginx")
+
+
+def test_steps_start_in_random_order_after_the_clusters() -> None:
+    """A server that starts earlier may be slower: no step may be the first in every block."""
+    orders = {tuple(web_servers._in_random_order([*CLUSTERS, *STEPS])) for _ in range(50)}
+    assert len(orders) > 1
+    assert {order[: len(CLUSTERS)] for order in orders} == {tuple(CLUSTERS)}
+    assert all(sorted(order[len(CLUSTERS) :]) == sorted(STEPS) for order in orders)
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from pgperf.core.exceptions import (
     TimeIsUp,
 )
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
+from pgperf.runner import client_startup
 from pgperf.runner.block_processes import process_cpu_of
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import cgroups
@@ -168,6 +169,18 @@ def test_each_block_is_announced_before_its_clients_start() -> None:
 
     run(definition(blocks=2), watcher, replace(MACHINE, before_block=announce))
     assert events == [(0, ["here"]), "done", (1, ["here"]), "done"]
+
+
+def test_each_block_starts_its_clients_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[str] = []
+
+    def started(*given: Any, turn: str, **more: Any) -> Any:
+        turns.append(turn)
+        return client_startup.started(*given, turn=turn, **more)
+
+    monkeypatch.setattr("pgperf.runner.block.started", started)
+    run(definition(blocks=3), Watcher())
+    assert turns == ["0/0", "0/1", "0/2"]
 
 
 def test_the_first_blocks_have_cold_phases_and_the_others_do_not() -> None:

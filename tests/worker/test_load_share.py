@@ -150,7 +150,8 @@ def test_clients_that_request_pages_have_cpus_of_their_own(
     """Those of a database keep theirs: else a load host beside the owner would seem to cost time."""
     sides: list[list[int] | None] = []
 
-    def started(*given: Any, **_more: Any) -> Any:
+    def started(*given: Any, turn: str, **_more: Any) -> Any:
+        assert turn == "0/3"
         placed = next(each for each in given if isinstance(each, CpuPlacement))
         sides.extend(placed.sides(over_http).to_json()["clients"] for over_http in (False, True))
         return nullcontext([])
@@ -162,7 +163,7 @@ def test_clients_that_request_pages_have_cpus_of_their_own(
     monkeypatch.setattr(cgroups, "quota", lambda _pid: None)
     share = _Share(1, "load@a", Lifeline(60), prepared=_reconnecting(ports=400_000))
     share._start(
-        {"cohort": 0, "block": 0, "part": 0, "of": 2, "cold": False, "cpus": cpus, "page_cpus": page_cpus}
+        {"cohort": 0, "block": 3, "part": 0, "of": 2, "cold": False, "cpus": cpus, "page_cpus": page_cpus}
     )
     assert sides == [cpus, page_cpus]
     variant = share._known().plan.variants[0]

@@ -16,9 +16,10 @@ DRIVER_SUITE = CatalogBenchmark(
         "The queries of MagicStack's suite for drivers: wide rows, many rows, 100 kB of bytes, arrays, COPY "
         "of 10,000 rows, a batch of 1,000 rows, and SELECT 1+1. Every driver has the same conditions: rows as "
         "tuples (asyncpg has its Record only), autocommit, its best call for many rows, and one process with "
-        "one connection for each client. psycopg2 knows mode simple only, asyncpg only prepared; compare "
-        "psycopg and libpq in both. Asynchronous drivers run on asyncio's own event loop. libpq has no batch of "
-        "simple statements. The tables of COPY and batch are empty before each slice."
+        "one connection for each client. psycopg2 knows mode simple only, asyncpg only prepared; each stands "
+        "beside the others in the mode that it has, and psycopg and libpq run in both. Asynchronous drivers run "
+        "on asyncio's own event loop. libpq has no batch of simple statements. The tables of COPY and batch are "
+        "empty before each slice."
     ),
     workloads=SEVEN,
     layers=("libpq", *_DRIVERS),

@@ -43,6 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--queue", action="store_true", help="run in a Celery worker and wait for it")
     parser.add_argument("--quick", action="store_true", help="a short run with wider intervals")
+    parser.add_argument("--workloads", type=_names, metavar="A,B", help="these of the benchmark's workloads")
     parser.add_argument(
         "--layers", type=_names, metavar="A,B", help="layers to run, as `pgperf list` names them"
     )

@@ -26,6 +26,7 @@ _STOP_AND_ANSWER_S = 0.5
 class Overrides:
     """Values that replace the benchmark's in one run; None keeps the benchmark's."""
 
+    workloads: Sequence[str] | None = None
     layers: Sequence[str] | None = None
     routes: Sequence[str] | None = None
     clients: Sequence[int] | None = None
@@ -67,7 +68,7 @@ def freeze(
     routes = _routes(benchmark, database, overrides.routes)
     definition = records.Definition(
         benchmark=benchmark.name,
-        workloads=_workloads(benchmark.workloads if workloads is None else workloads),
+        workloads=_workloads(_chosen(benchmark, workloads, overrides.workloads)),
         layers=_checked("layers", preset.pick("layers"), validators.layer_list),
         routes=routes,
         web_routes=_web_routes(database, routes),
@@ -167,6 +168,20 @@ def _bulk(name: str) -> records.BulkInsert | None:
     if name and name not in BULK_INSERTS:
         raise InvalidDefinition(f"bulk: {name!r} is unknown; choose from {', '.join(BULK_INSERTS)}")
     return BULK_INSERTS[name] if name else None
+
+
+def _chosen(
+    benchmark: models.Benchmark, given: Sequence[models.Workload] | None, names: Iterable[str] | None
+) -> Sequence[models.Workload]:
+    """Those of these names, in the benchmark's order; None: all."""
+    rows = benchmark.workloads if given is None else given
+    if names is None:
+        return rows
+    wanted, there = set(names), [row.name for row in rows]
+    if not wanted or not wanted <= set(there):
+        unknown = ", ".join(sorted(wanted - set(there))) or "none"
+        raise InvalidDefinition(f"workloads: {unknown}; choose from {', '.join(there)}")
+    return [row for row in rows if row.name in wanted]
 
 
 def _workloads(rows: Sequence[models.Workload]) -> tuple[records.WorkloadDefinition, ...]:

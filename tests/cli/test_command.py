@@ -180,6 +180,8 @@ class TestRun:
             (["spin", "--database", "nope"], "There is no database 'nope'; there is demo."),
             (["spin", "--clients", "0"], "clients: "),
             (["spin", "--clients", "eight"], "is not a list of whole numbers"),
+            (["spin", "--workloads", "nope"], "workloads: nope; choose from "),
+            (["spin", "--workloads", ","], "workloads: none; choose from "),
             (["spin", "--layers", "oracle"], "layers: "),
             (["spin", "--layers", ","], "layers: "),
             (["spin", "--routes", "vpn"], "routes: database demo has no enabled target for vpn"),

@@ -20,9 +20,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 #: Without `build`, which compiles, and `doctor`, which has no arguments.
 COMMANDS = ("list", "run", "export", "compare", "confirm", "reconcile", "prune", "nonsense", "")
 OPTIONS = (
-    "--database", "--layers", "--routes", "--clients", "--placement", "--slice-ms", "--rounds", "--blocks", "--quick",
-    "--json", "--format", "--raw", "--fail-on", "--baseline", "--comparisons", "--fixtures", "--", "-h", "--version",
-    "--settings",
+    "--database", "--workloads", "--layers", "--routes", "--clients", "--placement", "--slice-ms", "--rounds",
+    "--blocks", "--quick", "--json", "--format", "--raw", "--fail-on", "--baseline", "--comparisons", "--fixtures",
+    "--", "-h", "--version", "--settings",
 )  # fmt: skip
 WORDS = st.lists(
     st.sampled_from(OPTIONS) | st.sampled_from(["1", "2", "orm-overhead", "demo", "csv"]) | VALUES, max_size=6

@@ -44,6 +44,16 @@ def test_a_run_has_one_to_twelve_workloads(count: int) -> None:
     assert len(freeze(make_benchmark(workloads=chosen[:12]), database).workloads) == 12
 
 
+def test_a_run_may_have_some_of_the_workloads() -> None:
+    chosen = [Workload.objects.create(name=f"w{at}", title="W", sql="SELECT 1") for at in range(3)]
+    benchmark, database = make_benchmark(workloads=chosen), make_database()
+    found = freeze(benchmark, database, Overrides(workloads=["w2", "w0"]))
+    assert [work.name for work in found.workloads] == ["w0", "w2"]
+    for wrong, said in ((["w0", "w9"], "w9"), ([], "none")):
+        with pytest.raises(InvalidDefinition, match=rf"^workloads: {said}; choose from w0, w1, w2$"):
+            freeze(benchmark, database, Overrides(workloads=wrong))
+
+
 def test_own_workloads_know_how_long_the_site_takes_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_start, "seconds", lambda: 2.5)
     own = Workload.objects.create(name="own", title="Own", orm="site.call")

@@ -63,6 +63,9 @@ ASYNC, ASYNC_ON_ASYNCIO = "psycopg_async_uvloop", "psycopg_async"
 MODES = {"psycopg2": "simple", "psycopg": "prepared", ASYNC: "prepared", ASYNC_ON_ASYNCIO: "prepared"}
 
 
+NO_RUNS: Mapping[str, Run] = {}
+
+
 @dataclass(frozen=True)
 class Login:
     """The two routes of an authentication."""
@@ -112,9 +115,11 @@ def pooling(run: Run, login: Login) -> list[Judgement]:
     return [_wins_15_fold(run, login), _loses_when_kept(run, login)]
 
 
-def drivers(run: Run, *, threads: bool) -> list[Judgement]:
-    """The answers to D's conclusions; the one on threads only from a run that has them."""
-    found = [_of_queries(run, rule) for rule in QUERY_RULES]
+def drivers(run: Run, *, threads: bool, alone: Mapping[str, Run] = NO_RUNS) -> list[Judgement]:
+    """The answers to D's conclusions; the one on threads only from a run that has them. `alone`: runs
+    of one query each, which count in place of `run`.
+    """
+    found = [_of_queries({**dict.fromkeys(rule.queries, run), **alone}, rule) for rule in QUERY_RULES]
     return [*found, _async_gains(run)] if threads else found
 
 
@@ -208,8 +213,9 @@ def _loses_when_kept(run: Run, login: Login) -> Judgement:
     )
 
 
-def _of_queries(run: Run, rule: QueryRule) -> Judgement:
-    found = {query: driver_ratio(run, query, "psycopg", "psycopg2") for query in rule.queries}
+def _of_queries(runs: Mapping[str, Run], rule: QueryRule) -> Judgement:
+    """The answer from the run of each query."""
+    found = {query: driver_ratio(runs[query], query, "psycopg", "psycopg2") for query in rule.queries}
     answers = [inside(each, rule.low, rule.high) for each in found.values()]
     said = "; ".join(f"{query} {text(each)}" for query, each in found.items())
     return Judgement(rule.conclusion, word_of(answers), f"psycopg over psycopg2: {said}")

@@ -145,6 +145,15 @@ def test_equality_within_a_tenth(arrays: float, copyfrom: float, word: str) -> N
     assert found[2].word == word
 
 
+def test_a_run_of_one_query_counts_in_place_of_the_suites() -> None:
+    suite = suite_run(with_ratios(arrays=0.9))
+    assert drivers(suite, threads=True)[2].word == UNKNOWN
+    found = drivers(suite, threads=True, alone={"arrays": suite_run(with_ratios(arrays=0.95))})
+    assert (found[2].word, "arrays 0.95 (" in found[2].evidence) == (CONFIRMED, True)
+    others = drivers(suite, threads=True)
+    assert [*found[:2], found[3]] == [*others[:2], others[3]]
+
+
 @pytest.mark.parametrize(
     ("gain", "word"), [(0.7, CONFIRMED), (1 / 1.05, UNKNOWN), (0.97, REFUTED), (1.4, REFUTED)]
 )

@@ -7,13 +7,17 @@ connections.
 Case `connect`: 20 clients connect, run SELECT 1 and close (pgbench: -C), over the direct route
 (login by SCRAM). Operations per second, and the mean time of one connection with its statement. There
 pgbench also runs by itself, `pgbench -C -c 20 -j 20`, and its figures are those that it prints. Case
-`kept`: the statement of benchmarks.libpq_vs_pgbench, simple and prepared, with 1 and 8 clients.
-Slices of all of them alternate in random order; no slice begins before the backends of the last one
-have left. Each case is measured with eight sets of client processes, one after the other. An interval
-is over these, because a process may be fast or slow for as long as it lives.
+`kept`: the statement of benchmarks.libpq_vs_pgbench, simple and prepared, with 1 and 8 clients. A
+client of libpq is a process, and one of pgbench is a thread; so with 8 clients pgbench also runs as
+eight processes with one client each. Slices of all of them alternate in random order; no slice begins
+before the backends of the last one have left. Each case is measured with eight sets of client
+processes, one after the other. An interval is over these, because a process may be fast or slow for
+as long as it lives.
 
 The bar for `connect`: each ratio, libpq over pgbench, within 0.95 to 1.05, and the half of its
-interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libpq_vs_pgbench has it. `--out`
+interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libpq_vs_pgbench has it, over
+pgbench with as many processes. Its threads need no bar: they share the memory between which
+processes must switch. `--out`
 keeps what each set of processes measured, under its conditions. A set that the file has is not
 measured again, so a larger `--processes` adds sets.
 """
@@ -22,6 +26,7 @@ import argparse
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
@@ -34,12 +39,13 @@ import numpy as np
 from benchmarks import json_lines, process_pairs
 from benchmarks.options import ScriptParser, run_script
 from benchmarks.process_pairs import Figures
-from benchmarks.resident import departing, on_cpus_of
+from benchmarks.resident import departing, on_cpus_of, pin_new_backends
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.clients.pgbench.process import Pgbench
 from pgperf.clients.pgbench.report import Summary
-from pgperf.core import protocol
+from pgperf.core import protocol, sql_parameters
+from pgperf.core.pgbench import script
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.slice_window import SliceWindow
@@ -48,7 +54,8 @@ from pgperf.runner.timed_slice import AwaitDeparture, armed
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("libpq", "pgbench")
 PLAIN = "pgbench -C"
-SIDES = (*LAYERS, PLAIN)
+PROCESSES = "pgbench processes"
+SIDES = (*LAYERS, PLAIN, PROCESSES)
 LIGHT = WorkloadDefinition("select-1", "SELECT 1")
 LOOKUP = WorkloadDefinition("lookup", "select relname, relkind from pg_class where oid = %s", (1259,))
 _LEAD_IN_NS = 1_000_000_000  # until the clients do not connect in step any more
@@ -62,6 +69,16 @@ class Case:
     low: float
     high: float
     half: float | None  # the largest half-width of an interval; None: any
+
+    def holds(self, ratio: Estimate) -> bool:
+        half = half_width(ratio)
+        within = self.low <= ratio.centre <= self.high
+        return within and (self.half is None or (half is not None and half <= self.half))
+
+
+def half_width(ratio: Estimate) -> float | None:
+    """Half of the interval, relative to its centre; None without an interval."""
+    return (ratio.high - ratio.low) / 2 / ratio.centre if ratio.low and ratio.high else None
 
 
 CASES = {
@@ -104,6 +121,8 @@ CONNECTING = {
     "µs, connection with its statement": attrgetter("us"),
     "µs, connect and close": attrgetter("connecting_us"),
 }
+#: Those of kept connections, over pgbench with as many processes.
+BY_PROCESSES = {"operations/s, as many processes": attrgetter("per_s")}
 #: Those that pgbench prints.
 PRINTED = {
     "operations/s, as pgbench prints": attrgetter("per_s"),
@@ -143,9 +162,15 @@ def _all(units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
 
 def _measured(stack: Stack, unit: json_lines.Unit) -> Rounds:
     """The slices of a case with a set of processes of its own."""
-    case, plain = unit["case"], partial(_printed, stack.env)
+    case, alone = (
+        unit["case"],
+        {
+            PLAIN: partial(_printed, stack.env),
+            PROCESSES: partial(_by_processes, stack),
+        },
+    )
     with departing(stack, CASES[case].definition, f"{case}-{unit['set']}") as (groups, departed):
-        return _measure(groups, departed, unit["rounds"], unit["slot_s"], plain)
+        return _measure(groups, departed, unit["rounds"], unit["slot_s"], alone)
 
 
 def line_of(rounds: Rounds) -> dict[str, Any]:
@@ -168,14 +193,20 @@ def measured_of(lines: Iterable[json_lines.Line]) -> Measured:
 
 
 def _measure(
-    groups: Sequence[ClientGroup], departed: AwaitDeparture, rounds: int, slot_s: int, plain: Slice
+    groups: Sequence[ClientGroup],
+    departed: AwaitDeparture,
+    rounds: int,
+    slot_s: int,
+    alone: Mapping[str, Slice],
 ) -> Rounds:
-    """The slices of each pair by side, in the order of the rounds."""
+    """The slices of each pair by side, in the order of the rounds. `alone`: what takes the slices of
+    pgbench by itself.
+    """
     request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=_LEAD_IN_NS, window_ns=slot_s * 10**9)
     found: Rounds = defaultdict(lambda: defaultdict(list))
     for _ in range(rounds):
         for side, group in _shuffled(groups):
-            take = plain if side == PLAIN else _slot
+            take = alone.get(side, _slot)
             found[_pair(group.variant)][side].append(take(group, request))
             if why := departed(group):
                 raise SystemExit(f"verdict: cannot measure: {group.variant.label}: {why}")
@@ -200,15 +231,33 @@ def _printed(env: Mapping[str, str], group: ClientGroup, request: protocol.Slice
     """pgbench by itself, on the CPUs of the group's clients and with their application_name, by which
     its backends are awaited.
     """
+    clients, seconds = group.variant.clients, request.window_ns // 10**9
+    load = ["--connect", f"--client={clients}", f"--jobs={clients}", f"--time={seconds}"]
+    with on_cpus_of(group):
+        done = _pgbench(env, group).run(f"{LIGHT.sql};\n", load, seconds)
+    return _as_printed(done.summary, clients)
+
+
+def _by_processes(stack: Stack, group: ClientGroup, request: protocol.Slice) -> Slot:
+    """pgbench by itself, a process for each client, on the CPUs of the group."""
+    clients, seconds = group.variant.clients, request.window_ns // 10**9
+    code = script([sql_parameters.statement(LOOKUP.sql, LOOKUP.args)], group.variant.mode)
+    variables = [f"--define={name}={value}" for name, value in code.variables.items()]
+    load = [f"--time={seconds}", f"--protocol={group.variant.mode}", *variables]
+    pgbench = _pgbench(stack.env, group)
+    pin_new_backends(stack, group)
+    with on_cpus_of(group), ThreadPoolExecutor(clients) as pool:
+        done = pool.map(lambda _: pgbench.run(code.text, load, seconds), range(clients))
+        per_s = sum(each.summary.tps for each in done)
+    return Slot(per_s, us=clients / per_s * 1e6, connecting_us=0.0)
+
+
+def _pgbench(env: Mapping[str, str], group: ClientGroup) -> Pgbench:
     spec = protocol.Spec(
         host=env["PGPERF_DB_SOCKET"], port=int(env["PGPERF_DB_PORT"]), dbname=env["PGPERF_DB_NAME"],
         user=env["PGPERF_DB_USER"], password=env["PGPERF_DB_PASSWORD"], application_name=group.application,
     )  # fmt: skip
-    clients, seconds = group.variant.clients, request.window_ns // 10**9
-    load = ["--connect", f"--client={clients}", f"--jobs={clients}", f"--time={seconds}"]
-    with on_cpus_of(group):
-        done = Pgbench(env["PGPERF_PGBENCH"], spec).run(f"{LIGHT.sql};\n", load, seconds)
-    return _as_printed(done.summary, clients)
+    return Pgbench(env["PGPERF_PGBENCH"], spec)
 
 
 def _as_printed(summary: Summary, clients: int) -> Slot:
@@ -227,9 +276,14 @@ def _shuffled(groups: Sequence[ClientGroup]) -> list[tuple[str, ClientGroup]]:
 
 
 def _sides(variant: Variant) -> list[str]:
-    """The layer; beside pgbench as a layer, pgbench by itself where it connects each time."""
-    beside = variant.layer == "pgbench" and variant.reconnects
-    return [variant.layer, PLAIN] if beside else [variant.layer]
+    """The layer; beside pgbench as a layer, pgbench by itself: where it connects each time, and where
+    several clients keep their connections.
+    """
+    if variant.layer != "pgbench":
+        return [variant.layer]
+    if variant.reconnects:
+        return [variant.layer, PLAIN]
+    return [variant.layer, PROCESSES] if variant.clients > 1 else [variant.layer]
 
 
 def _pair(variant: Variant) -> Pair:
@@ -245,7 +299,7 @@ def _table(name: str, case: Case, measured: Measured) -> bool:
             f"{name}: {mode}, {clients} client{'s' * (clients > 1)}, {rounds} slices of each layer"
             f" with each of {sets} sets of processes"
         )
-        beside = {"pgbench": figures, PLAIN: PRINTED}
+        beside = {"pgbench": figures, PLAIN: PRINTED, PROCESSES: BY_PROCESSES}
         compared = [(other, *each) for other in beside if other in slots for each in beside[other].items()]
         for each in compared:
             passed &= _compared(case, slots, *each)
@@ -256,24 +310,18 @@ def _compared(
     case: Case, slots: Mapping[str, list[list[Slot]]], other: str, what: str, figure: Callable[[Slot], float]
 ) -> bool:
     """The row of one figure of libpq and the other side."""
-    return _row(what, case, *([[*map(figure, own)] for own in slots[side]] for side in ("libpq", other)))
+    bar = None if other == "pgbench" and PROCESSES in slots else case
+    return _row(what, bar, *([[*map(figure, own)] for own in slots[side]] for side in ("libpq", other)))
 
 
-def _row(what: str, case: Case, libpq: Figures, pgbench: Figures) -> bool:
+def _row(what: str, bar: Case | None, libpq: Figures, pgbench: Figures) -> bool:
     ratio = process_pairs.ratio(libpq, pgbench)
-    half = _half_width(ratio)
-    holds = case.low <= ratio.centre <= case.high and (
-        case.half is None or (half is not None and half <= case.half)
-    )
+    holds = bar is None or bar.holds(ratio)
     interval = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.low and ratio.high else "too few pairs"
     medians = " ".join(f"{np.median(np.concatenate(side)):>10.1f}" for side in (libpq, pgbench))
     figures = f"{medians} {ratio.centre:>7.3f} {interval:>16}"
     print(f"  {what:<34} {figures}{'' if holds else '  outside'}", flush=True)
     return holds
-
-
-def _half_width(ratio: Estimate) -> float | None:
-    return (ratio.high - ratio.low) / 2 / ratio.centre if ratio.low and ratio.high else None
 
 
 if __name__ == "__main__":

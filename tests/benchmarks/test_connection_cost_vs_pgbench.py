@@ -28,19 +28,29 @@ def printed(group: object, request: object) -> Slot:
     return Slot(50.0, 20.0, 9.0)
 
 
+ALONE = {script.PLAIN: printed, script.PROCESSES: printed}
+
+
 @pytest.fixture(autouse=True)
 def _without_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script, "_slot", lambda group, request: Slot(100.0, 10.0, 0.0))
 
 
 def test_every_pair_has_a_slice_of_each_layer_in_each_round() -> None:
-    found = script._measure(groups("kept"), lambda group: "", 3, 1, printed)
+    found = script._measure(groups("kept"), lambda group: "", 3, 1, ALONE)
     assert set(found) == {(mode, clients) for mode in ("simple", "prepared") for clients in (1, 8)}
     assert {len(found[pair][layer]) for pair in found for layer in script.LAYERS} == {3}
 
 
+def test_pgbench_also_runs_as_many_processes_where_several_clients_keep_their_connections() -> None:
+    found = script._measure(groups("kept"), lambda group: "", 3, 1, ALONE)
+    assert {pair: len(by_side.get(script.PROCESSES, [])) for pair, by_side in found.items()} == {
+        (mode, clients): 3 * (clients > 1) for mode in ("simple", "prepared") for clients in (1, 8)
+    }
+
+
 def test_pgbench_by_itself_has_its_turn_where_clients_connect() -> None:
-    found = script._measure(groups("connect"), lambda group: "", 3, 1, printed)
+    found = script._measure(groups("connect"), lambda group: "", 3, 1, ALONE)
     (by_side,) = found.values()
     assert {side: [slot.per_s for slot in slots] for side, slots in by_side.items()} == {
         "libpq": [100.0] * 3, "pgbench": [100.0] * 3, "pgbench -C": [50.0] * 3,
@@ -49,7 +59,7 @@ def test_pgbench_by_itself_has_its_turn_where_clients_connect() -> None:
 
 def test_backends_that_have_not_left_end_the_script() -> None:
     with pytest.raises(SystemExit, match=r"cannot measure: .*: a backend is still there"):
-        script._measure(groups("connect"), lambda group: "a backend is still there", 1, 1, printed)
+        script._measure(groups("connect"), lambda group: "a backend is still there", 1, 1, ALONE)
 
 
 def test_each_case_is_measured_with_several_sets_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,13 +71,15 @@ def test_each_case_is_measured_with_several_sets_of_processes(monkeypatch: pytes
         yield groups("kept"), lambda group: ""
 
     monkeypatch.setattr(script, "departing", departing)
+    monkeypatch.setattr(script, "_by_processes", lambda stack, group, request: printed(group, request))
     monkeypatch.setattr(script, "Stack", lambda *words, **options: nullcontext(SimpleNamespace(env={})))
     units = [{"case": "kept", "set": number, "rounds": 3, "slot_s": 1} for number in range(8)]
     lines = [*script._all(units)]
     assert started == [f"kept-{number}" for number in range(8)]
-    for by_layer in script.measured_of(lines).values():
-        assert {layer: [*map(len, slots)] for layer, slots in by_layer.items()} == {
-            layer: [3] * 8 for layer in script.LAYERS
+    for (_, clients), by_side in script.measured_of(lines).items():
+        sides = (*script.LAYERS, script.PROCESSES) if clients > 1 else script.LAYERS
+        assert {side: [*map(len, slots)] for side, slots in by_side.items()} == {
+            side: [3] * 8 for side in sides
         }
 
 
@@ -80,7 +92,7 @@ def test_more_sets_of_processes_are_added_to_those_of_the_file(
         for unit in units:
             asked.append(unit["set"])
             slots = [Slot(100.0 + unit["set"], 10.0, 5.0)]
-            yield script.line_of({("simple", 20): dict.fromkeys(script.SIDES, slots)})
+            yield script.line_of({("simple", 20): dict.fromkeys((*script.LAYERS, script.PLAIN), slots)})
 
     monkeypatch.setattr(script, "_all", sets)
     options = Namespace(only=["connect"], processes=6, rounds=3, slot_s=4, out=tmp_path / "sets.jsonl")
@@ -138,8 +150,8 @@ def test_a_ratio_holds_within_the_bar_if_it_is_known_well_enough(
 
 
 def test_half_of_an_interval_is_relative_to_its_centre() -> None:
-    assert script._half_width(Estimate(2.0, 1.9, 2.2, 8, 0.95)) == pytest.approx(0.075)
-    assert script._half_width(Estimate(2.0, None, None, 2, 0.0)) is None
+    assert script.half_width(Estimate(2.0, 1.9, 2.2, 8, 0.95)) == pytest.approx(0.075)
+    assert script.half_width(Estimate(2.0, None, None, 2, 0.0)) is None
 
 
 @pytest.mark.parametrize(("own", "holds"), [(1.0, True), (1.2, False)])
@@ -162,3 +174,15 @@ def test_kept_connections_are_compared_by_throughput_alone(capsys: pytest.Captur
         "kept", CASES["kept"], {("prepared", 1): {"libpq": slots(1.0), "pgbench": slots(1.0)}}
     )
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(("of_processes", "holds"), [(1.0, True), (1.2, False)])
+def test_several_kept_connections_are_held_to_pgbench_with_as_many_processes(
+    capsys: pytest.CaptureFixture[str], of_processes: float, holds: bool
+) -> None:
+    by_side = {"libpq": slots(1.0), "pgbench": slots(1.2), script.PROCESSES: slots(of_processes)}
+    assert script._table("kept", CASES["kept"], {("prepared", 8): by_side}) is holds
+    _, threads, processes = capsys.readouterr().out.splitlines()
+    assert not threads.endswith("outside")
+    assert processes.strip().startswith("operations/s, as many processes")
+    assert processes.endswith("outside") is not holds

@@ -19,8 +19,10 @@ from pgperf.core.protocol import PHASES, Slice
 T = TypeVar("T")
 ASYNCIO, UVLOOP = "asyncio", "uvloop"
 
-#: Does its work once and returns the rows it read.
-AsyncOperation = Callable[[], Awaitable[int]]
+#: Does its work once and returns what `Count` takes.
+AsyncOperation = Callable[[], Awaitable[Any]]
+#: The number of rows in what an operation returned: `len`, or `int` if it returned the number.
+Count = Callable[[Any], int]
 #: Takes a connection for the next operation, or gives it back.
 AsyncStep = Callable[[], Awaitable[None]]
 
@@ -76,22 +78,26 @@ class EventLoop:
 class LoopOperation:
     """An operation inside an event loop.
 
-    A single call starts the loop for one run. A cold phase includes that start.
+    A single call starts the loop for one run. A cold phase includes that start. Rows are counted
+    outside of the operation, so that it may be a driver's own coroutine: another one around it would
+    take most of a microsecond.
     """
 
-    def __init__(self, loop: EventLoop, steps: Sequence[AsyncOperation]) -> None:
-        self._loop, self._run = loop, in_order(steps)
+    def __init__(self, loop: EventLoop, steps: Sequence[AsyncOperation], count: Count = int) -> None:
+        several = len(steps) > 1
+        self._loop, self._run = loop, in_order(steps, count) if several else steps[0]
+        self._count: Count = int if several else count
         self._timer: Any = None
 
     def __call__(self) -> int:
-        return self._loop.run(_once(self._run))
+        return self._loop.run(self._counted())
 
     def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
         return timing([self._loop.run(self.run_chain(request, stamps[0]))])
 
     async def run_chain(self, request: Slice, stamps: "array[int]") -> Chain:
         """One worker's part of a slice, as a task of the running loop."""
-        return await run_chain(self._run, request, stamps)
+        return await run_chain(self._run, self._count, request, stamps)
 
     def prepare(self) -> None:
         self._timer = self._timer or self._loop.timer()
@@ -101,25 +107,28 @@ class LoopOperation:
 
     async def serve_in_loop(self, arrivals: Arrivals) -> int:
         """Like `open_loop.serve`, as a task of the running loop."""
-        run, clock, ended = self._run, monotonic_ns, arrivals.ended
+        run, count, clock, ended = self._run, self._count, monotonic_ns, arrivals.ended
         rows = 0
         while (number := arrivals.take()) is not None:
             await self._timer.sleep_until(arrivals.due[number])
             if arrivals.begins(number):
-                rows += await run()
+                rows += count(await run())
                 ended[number] = clock()
         return rows
 
     def reconnecting(self, connect: AsyncStep, close: AsyncStep) -> "LoopReconnecting":
         """The same work over a connection for each operation."""
-        return LoopReconnecting(self._loop, connect, self._run, close)
+        return LoopReconnecting(self._loop, connect, self._counted, close)
+
+    async def _counted(self) -> int:
+        return self._count(await self._run())
 
 
 class LoopReconnecting:
     """Like `timed_loop.Reconnecting`, inside an event loop."""
 
     def __init__(
-        self, loop: EventLoop, connect: AsyncStep, operate: AsyncOperation, close: AsyncStep
+        self, loop: EventLoop, connect: AsyncStep, operate: Callable[[], Awaitable[int]], close: AsyncStep
     ) -> None:
         self._loop, self._connect, self._operate, self._close = loop, connect, operate, close
         self._phases = PhaseStamps()
@@ -198,37 +207,37 @@ class LoopReconnecting:
         return index + 1, rows
 
 
-def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
-    """Like `timed_loop.in_order`: returns a single step unchanged."""
-    if len(steps) == 1:
-        return steps[0]
+def in_order(steps: Sequence[AsyncOperation], count: Count) -> AsyncOperation:
+    """One operation that runs all steps in order, and returns the number of their rows."""
 
     async def run() -> int:
         rows = 0
         for step in steps:
-            rows += await step()
+            rows += count(await step())
         return rows
 
     return run
 
 
-async def run_chain(operation: AsyncOperation, request: Slice, stamps: "array[int]") -> Chain:
+async def run_chain(operation: AsyncOperation, count: Count, request: Slice, stamps: "array[int]") -> Chain:
     """Like `timed_loop.run_chain`, inside the running loop."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
     close_ns = window.close_ns(first_ns)
-    ops, rows = await record(operation, stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
+    ops, rows = (
+        await record(operation, count, stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
+    )
     return window.chain(lead_in_ops, first_ns, ops, rows)
 
 
 async def record(
-    operation: AsyncOperation, stamps: "array[int]", limit: int, close_ns: int
+    operation: AsyncOperation, count: Count, stamps: "array[int]", limit: int, close_ns: int
 ) -> tuple[int, int]:
     """Like `timed_loop.record`, inside the running loop."""
     clock = monotonic_ns
     rows = 0
     for index in range(limit):
-        rows += await operation()
+        rows += count(await operation())
         now = clock()
         stamps[index] = now
         if now >= close_ns:
@@ -243,10 +252,6 @@ async def _lead_in(operation: AsyncOperation, least_ops: int, until_ns: int) -> 
         now = monotonic_ns()
         ops += 1
     return ops, now
-
-
-async def _once(operation: AsyncOperation) -> int:
-    return await operation()
 
 
 async def _awaited(step: AsyncStep) -> None:

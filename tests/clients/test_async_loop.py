@@ -94,6 +94,17 @@ def test_steps_run_in_order_and_their_rows_add_up(event_loop: EventLoop) -> None
     assert ran == [5, 0, 2]
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_rows_that_an_operation_returns_are_counted(event_loop: EventLoop, steps: int) -> None:
+    async def read() -> list[str]:
+        return ["one", "two"]
+
+    operation = LoopOperation(event_loop, [read] * steps, len)
+    assert operation() == 2 * steps
+    request = Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=3)
+    assert timed_loop.run_slice(operation, request, timed_loop.new_stamps()).rows == 6 * steps
+
+
 def test_all_slices_and_single_runs_share_one_loop(event_loop: EventLoop) -> None:
     loops: set[int] = set()
 

@@ -12,6 +12,7 @@ import signal
 import ssl
 import sys
 from copy import copy
+from functools import partial
 from typing import Any, BinaryIO
 
 import asyncpg
@@ -120,37 +121,28 @@ class AsyncpgClient:
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         if spec.bulk.kind and not other:
-            return LoopOperation(self.event_loop, [self._insert(spec)])
+            return LoopOperation(self.event_loop, [self._insert(spec)], len)
         kind = self._prepared if spec.mode == "prepared" else self._extended
         kind = kind if spec.connection_mode == "persistent" else self._on_current
-        return LoopOperation(self.event_loop, [kind(*numbered(each)) for each in given(spec, other)])
+        return LoopOperation(self.event_loop, [kind(*numbered(each)) for each in given(spec, other)], len)
 
     def _extended(self, sql: str, args: list[Any]) -> AsyncOperation:
-        fetch = self._connection.fetch
-
-        async def run() -> int:
-            return len(await fetch(sql, *args))
-
-        return run
+        return partial(self._connection.fetch, sql, *args)
 
     def _prepared(self, sql: str, args: list[Any]) -> AsyncOperation:
-        prepare, statement = self._connection.prepare, None
+        prepare, fetch = self._connection.prepare, None
 
-        async def run() -> int:
-            nonlocal statement
-            if statement is None:
-                statement = await prepare(sql)
-            return len(await statement.fetch(*args))
+        async def first() -> Any:
+            nonlocal fetch
+            fetch = (await prepare(sql)).fetch
+            return await fetch(*args)
 
-        return run
+        return lambda: fetch(*args) if fetch else first()
 
     def _on_current(self, sql: str, args: list[Any]) -> AsyncOperation:
         """On the connection that is open now. asyncpg prepares the statement if its cache is on."""
 
-        async def run() -> int:
-            return len(await self._connection.fetch(sql, *args))
-
-        return run
+        return lambda: self._connection.fetch(sql, *args)
 
     def _insert(self, spec: protocol.Spec) -> AsyncOperation:
         """COPY of binary rows, or executemany: asyncpg's calls for many rows."""
@@ -158,15 +150,15 @@ class AsyncpgClient:
         schema, _, table = bulk.table.partition(".")
         connection = self._connection
 
-        async def copy() -> int:
+        async def copy() -> Any:
             await connection.copy_records_to_table(
                 table, schema_name=schema, columns=bulk.columns, records=rows
             )
-            return len(rows)
+            return rows
 
-        async def batch() -> int:
+        async def batch() -> Any:
             await connection.executemany(sql, rows)
-            return len(rows)
+            return rows
 
         return copy if bulk.kind == "copy" else batch
 

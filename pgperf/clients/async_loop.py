@@ -5,14 +5,13 @@ awaits, callbacks and the loop's polls, but not the start and stop of the loop.
 """
 
 import asyncio
-from array import array
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from importlib import import_module
 from time import monotonic_ns
 from typing import Any, TypeVar
 
 from pgperf.clients.open_loop import Arrivals
-from pgperf.clients.timed_loop import Chain, PhaseStamps, TimedWindow, Timing, timing
+from pgperf.clients.timed_loop import Chain, PhaseStamps, Stamps, TimedWindow, Timing, timing
 from pgperf.core.exceptions import ConnectionReplaced, ReconnectFailed
 from pgperf.core.protocol import PHASES, Slice
 
@@ -92,10 +91,10 @@ class LoopOperation:
     def __call__(self) -> int:
         return self._loop.run(self._counted())
 
-    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+    def run_slice(self, request: Slice, stamps: list[Stamps]) -> Timing:
         return timing([self._loop.run(self.run_chain(request, stamps[0]))])
 
-    async def run_chain(self, request: Slice, stamps: "array[int]") -> Chain:
+    async def run_chain(self, request: Slice, stamps: Stamps) -> Chain:
         """One worker's part of a slice, as a task of the running loop."""
         return await run_chain(self._run, self._count, request, stamps)
 
@@ -143,7 +142,7 @@ class LoopReconnecting:
     def __call__(self) -> int:
         return self._loop.run(self._run())
 
-    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+    def run_slice(self, request: Slice, stamps: list[Stamps]) -> Timing:
         return timing([self._loop.run(self._run_chain(request, stamps[0]))])
 
     def prepare(self) -> None:
@@ -183,14 +182,14 @@ class LoopReconnecting:
         await self._close()
         return rows
 
-    async def _run_chain(self, request: Slice, stamps: "array[int]") -> Chain:
+    async def _run_chain(self, request: Slice, stamps: Stamps) -> Chain:
         window = TimedWindow(request, stamps)
         lead_in_ops, first_ns = await _lead_in(self._run, request.lead_in_ops, window.lead_in_until_ns)
         close_ns = window.close_ns(first_ns)
         ops, rows = await self._record(stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
         return window.chain(lead_in_ops, first_ns, ops, rows)._replace(phases=self._phases)
 
-    async def _record(self, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+    async def _record(self, stamps: Stamps, limit: int, close_ns: int) -> tuple[int, int]:
         connect, operate, close, clock = self._acquire, self._operate, self._close, monotonic_ns
         connected, operated = self._phases.connected, self._phases.operated
         rows = 0
@@ -219,7 +218,7 @@ def in_order(steps: Sequence[AsyncOperation], count: Count) -> AsyncOperation:
     return run
 
 
-async def run_chain(operation: AsyncOperation, count: Count, request: Slice, stamps: "array[int]") -> Chain:
+async def run_chain(operation: AsyncOperation, count: Count, request: Slice, stamps: Stamps) -> Chain:
     """Like `timed_loop.run_chain`, inside the running loop."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
@@ -231,7 +230,7 @@ async def run_chain(operation: AsyncOperation, count: Count, request: Slice, sta
 
 
 async def record(
-    operation: AsyncOperation, count: Count, stamps: "array[int]", limit: int, close_ns: int
+    operation: AsyncOperation, count: Count, stamps: Stamps, limit: int, close_ns: int
 ) -> tuple[int, int]:
     """Like `timed_loop.record`, inside the running loop."""
     clock = monotonic_ns

@@ -1,8 +1,8 @@
 """The timed loop: runs one slice of an operation of any layer.
 
-Recording costs each operation one clock read and one store of its end time. Durations are computed
-after the slice, when all workers have ended. An operation that connects and closes costs two more of
-each.
+Recording costs each operation one clock read and one store of its end time, in a list: an array takes
+longer. Durations are computed after the slice, when all workers have ended. An operation that
+connects and closes costs two more of each.
 """
 
 import gc
@@ -19,6 +19,9 @@ from pgperf.core.protocol import MAX_PHASED_SAMPLES, MAX_SAMPLES, PHASES, Slice
 
 #: Does its work once and returns the rows it read.
 Operation = Callable[[], int]
+
+#: End times, ns, with space for more.
+Stamps = list[int]
 
 #: Later than every time of the clock.
 NEVER_NS = sys.maxsize
@@ -82,7 +85,7 @@ class Chain(NamedTuple):
     capped: bool
     began: CpuTime
     ended: CpuTime
-    stamps: "array[int]"
+    stamps: Stamps
     phases: PhaseStamps | None = None
 
     def durations(self) -> bytes:
@@ -98,19 +101,23 @@ class Chain(NamedTuple):
         return _differences(self._ends, self.phases.operated[: self.ops]) if self.phases else b""
 
     @property
-    def _ends(self) -> "array[int]":
+    def _ends(self) -> list[int]:
         return self.stamps[: self.ops]
 
     @property
-    def _starts(self) -> "array[int]":
-        return array("Q", [self.first_ns]) + self._ends[:-1]
+    def _starts(self) -> list[int]:
+        return [self.first_ns, *self._ends[:-1]]
+
+    def forget(self) -> None:
+        """Give the end times free. In the next slice, each store would free one."""
+        self.stamps[: self.ops] = bytes(self.ops)
 
 
 def timing(chains: Sequence[Chain]) -> Timing:
-    """The timing of a slice of one process from the chains of its workers."""
+    """The timing of a slice of one process from the chains of its workers, which are over then."""
     several, phased = len(chains) > 1, all(chain.phases for chain in chains)
     parts = (Chain.durations, Chain.connecting, Chain.closing)
-    return Timing(
+    measured = Timing(
         ops=sum(chain.ops for chain in chains),
         rows=sum(chain.rows for chain in chains),
         lead_in_ops=sum(chain.lead_in_ops for chain in chains),
@@ -123,6 +130,9 @@ def timing(chains: Sequence[Chain]) -> Timing:
         worker_first_ns=[chain.first_ns for chain in chains] if several else [],
         phases=list(PHASES) if phased else [],
     )
+    for chain in chains:
+        chain.forget()
+    return measured
 
 
 def in_order(operations: Sequence[Operation]) -> Operation:
@@ -142,23 +152,23 @@ def in_order(operations: Sequence[Operation]) -> Operation:
     return run
 
 
-def new_stamps(workers: int = 1, phased: bool = False) -> "list[array[int]]":
+def new_stamps(workers: int = 1, phased: bool = False) -> list[Stamps]:
     """Space for the end times of each worker, MAX_SAMPLES of all together, with its memory pages
     already allocated.
     """
     samples = MAX_PHASED_SAMPLES if phased else MAX_SAMPLES
-    return [array("Q", [0]) * (samples // workers) for _ in range(workers)]
+    return [[0] * (samples // workers) for _ in range(workers)]
 
 
 @runtime_checkable
 class SelfTimedOperation(Protocol):
     """An operation with its own timed loop, such as one inside an event loop."""
 
-    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+    def run_slice(self, request: Slice, stamps: list[Stamps]) -> Timing:
         """Like the function `run_slice`."""
 
 
-def run_slice(operation: Operation, request: Slice, stamps: "list[array[int]]") -> Timing:
+def run_slice(operation: Operation, request: Slice, stamps: list[Stamps]) -> Timing:
     """Wait for the start, run the lead-in, and record until the window closes or the count is
     reached.
     """
@@ -168,7 +178,7 @@ def run_slice(operation: Operation, request: Slice, stamps: "list[array[int]]") 
     return timing([run_chain(operation, request, stamps[0])])
 
 
-def run_chain(operation: Operation, request: Slice, stamps: "array[int]") -> Chain:
+def run_chain(operation: Operation, request: Slice, stamps: Stamps) -> Chain:
     """One worker's part of a slice, in its own thread."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
@@ -183,7 +193,7 @@ class TimedWindow:
     It waits for the start, sets the end, and makes the chain of the recorded operations.
     """
 
-    def __init__(self, request: Slice, stamps: "array[int]") -> None:
+    def __init__(self, request: Slice, stamps: Stamps) -> None:
         self._request, self._stamps = request, stamps
         self.limit = min(request.count or len(stamps), len(stamps))
         self.lead_in_until_ns = _await_start(request.start_ns) + request.lead_in_ns
@@ -228,14 +238,14 @@ class Reconnecting:
         self.close()
         return rows
 
-    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+    def run_slice(self, request: Slice, stamps: list[Stamps]) -> Timing:
         window = TimedWindow(request, stamps[0])
         lead_in_ops, first_ns = lead_in(self, request.lead_in_ops, window.lead_in_until_ns)
         close_ns = window.close_ns(first_ns)
         ops, rows = self._record(stamps[0], window.limit, close_ns) if first_ns < close_ns else (0, 0)
         return timing([window.chain(lead_in_ops, first_ns, ops, rows)._replace(phases=self._phases)])
 
-    def _record(self, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+    def _record(self, stamps: Stamps, limit: int, close_ns: int) -> tuple[int, int]:
         """Like the function `record`, with the times between the phases."""
         connect, operate, close, clock = self.connect, self.operate, self.close, monotonic_ns
         connected, operated = self._phases.connected, self._phases.operated
@@ -253,7 +263,7 @@ class Reconnecting:
         return index + 1, rows
 
 
-def record(operation: Operation, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+def record(operation: Operation, stamps: Stamps, limit: int, close_ns: int) -> tuple[int, int]:
     """Run until `close_ns` has passed or `limit` (at least 1) operations are recorded.
 
     Returns the numbers of operations and rows.
@@ -285,7 +295,7 @@ def lead_in(operation: Callable[[], object], least_ops: int, until_ns: int) -> t
     return ops, now
 
 
-def _differences(later: "array[int]", earlier: "array[int]") -> bytes:
+def _differences(later: Sequence[int], earlier: Sequence[int]) -> bytes:
     """ns, little-endian uint64."""
     return little_endian(array("Q", map(sub, later, earlier)))
 

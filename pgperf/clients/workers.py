@@ -7,7 +7,6 @@ connection. All but slices goes to worker 0.
 """
 
 import asyncio
-from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from pgperf.clients import open_loop
 from pgperf.clients.async_loop import EventLoop
 from pgperf.clients.loop import Client, describe
-from pgperf.clients.timed_loop import Chain, Operation, Timing, run_chain, timing
+from pgperf.clients.timed_loop import Chain, Operation, Stamps, Timing, run_chain, timing
 from pgperf.core import protocol
 from pgperf.core.exceptions import LayerUnavailable
 
@@ -88,7 +87,7 @@ class Workers:
     def __call__(self) -> int:
         return self._at(0, self._operations[0])
 
-    def run_slice(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> Timing:
+    def run_slice(self, request: protocol.Slice, stamps: Sequence[Stamps]) -> Timing:
         """One slice on all workers at the same time. The error of one ends it for all."""
         self._busy = True
         chains = self._together(request, stamps)
@@ -156,7 +155,7 @@ class Workers:
         """Run a step of a worker where its connection belongs."""
         raise NotImplementedError
 
-    def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
+    def _together(self, request: protocol.Slice, stamps: Sequence[Stamps]) -> list[Chain]:
         """Run a slice of all workers; returns in the order of the workers when all have ended, or
         raises the first error at once.
         """
@@ -182,7 +181,7 @@ class Threads(Workers):
     def _there(self, at: int, step: Callable[..., T], *given: Any) -> T:
         return self._threads[at].submit(step, *given).result()
 
-    def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
+    def _together(self, request: protocol.Slice, stamps: Sequence[Stamps]) -> list[Chain]:
         work = zip(self._operations, stamps, strict=True)
         return self._ended([partial(run_chain, run, request, own) for run, own in work])
 
@@ -217,7 +216,7 @@ class Tasks(Workers):
     def _there(self, at: int, step: Callable[..., T], *given: Any) -> T:
         return step(*given)
 
-    def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
+    def _together(self, request: protocol.Slice, stamps: Sequence[Stamps]) -> list[Chain]:
         work = zip(self._loop_operations, stamps, strict=True)
         return self._run([run.run_chain(request, own) for run, own in work])
 

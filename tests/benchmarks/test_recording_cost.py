@@ -27,7 +27,6 @@ def test_each_pair_has_the_times_of_both_loops() -> None:
 def test_the_recorded_loop_is_timed_without_what_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(0, 100_000, 1_000))
     monkeypatch.setattr(timed_loop, "monotonic_ns", lambda: next(times))
-    monkeypatch.setattr(timed_loop, "new_stamps", lambda: [timed_loop.array("Q", [0]) * 8])
     taken = recording_cost._recorded(lambda: 1)(4)
     assert taken.us == 1.0
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pgperf.clients.http.exchange import DEADLINE_S, Answer
 from pgperf.clients.open_loop import Arrivals
-from pgperf.clients.timed_loop import TimedWindow, Timing, lead_in, little_endian, timing
+from pgperf.clients.timed_loop import Stamps, TimedWindow, Timing, lead_in, little_endian, timing
 from pgperf.core.exceptions import RequestFailed
 from pgperf.core.protocol import HTTP_PHASES, MAX_PHASED_SAMPLES, Slice
 
@@ -43,7 +43,7 @@ class Requests:
     def close(self) -> None:
         """Likewise."""
 
-    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+    def run_slice(self, request: Slice, stamps: list[Stamps]) -> Timing:
         self._begin_slice()
         window = TimedWindow(request, stamps[0])
         lead_in_ops, first_ns = lead_in(self._counted, request.lead_in_ops, window.lead_in_until_ns)
@@ -81,7 +81,7 @@ class Requests:
         self._failing_ns = 0
         self._least, self._most = sys.maxsize, -1
 
-    def _record(self, stamps: "array[int]", limit: int, close_ns: int) -> int:
+    def _record(self, stamps: Stamps, limit: int, close_ns: int) -> int:
         connects, first_bytes, clock = *self._parts, monotonic_ns
         for index in range(limit):
             answer = self._counted()

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from pgperf.clients.loop import given, main
 from pgperf.clients.pgbench.process import ConnectionFailed, Finished, Pgbench
 from pgperf.clients.pgbench.report import Transaction, transactions
-from pgperf.clients.timed_loop import Timing
+from pgperf.clients.timed_loop import Stamps, Timing
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, LayerUnavailable, PgperfError, ReconnectFailed
 from pgperf.core.pgbench import SLOWER, Script, script, time_s
@@ -98,7 +98,7 @@ class PgbenchOperation:
         self._once_s = max(self._once_s, done.elapsed_s)
         return 0
 
-    def run_slice(self, request: protocol.Slice, stamps: "list[array[int]]") -> Timing:
+    def run_slice(self, request: protocol.Slice, stamps: list[Stamps]) -> Timing:
         time.sleep(max(0, request.start_ns - time.monotonic_ns()) / 1e9)
         try:
             return self._logged(request) if self._connects else self._counted(request)

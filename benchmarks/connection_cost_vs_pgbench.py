@@ -39,7 +39,7 @@ import numpy as np
 from benchmarks import json_lines, process_pairs
 from benchmarks.options import ScriptParser, run_script
 from benchmarks.process_pairs import Figures
-from benchmarks.resident import departing, on_cpus_of, pin_new_backends
+from benchmarks.resident import departing, on_cpus_of
 from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.clients.pgbench.process import Pgbench
@@ -166,7 +166,7 @@ def _measured(stack: Stack, unit: json_lines.Unit) -> Rounds:
         unit["case"],
         {
             PLAIN: partial(_printed, stack.env),
-            PROCESSES: partial(_by_processes, stack),
+            PROCESSES: partial(_by_processes, stack.env),
         },
     )
     with departing(stack, CASES[case].definition, f"{case}-{unit['set']}") as (groups, departed):
@@ -238,14 +238,15 @@ def _printed(env: Mapping[str, str], group: ClientGroup, request: protocol.Slice
     return _as_printed(done.summary, clients)
 
 
-def _by_processes(stack: Stack, group: ClientGroup, request: protocol.Slice) -> Slot:
-    """pgbench by itself, a process for each client, on the CPUs of the group."""
+def _by_processes(env: Mapping[str, str], group: ClientGroup, request: protocol.Slice) -> Slot:
+    """pgbench by itself, a process for each client, on the CPUs of the group. The server is bound where
+    backends pass, as those of the layer pgbench do.
+    """
     clients, seconds = group.variant.clients, request.window_ns // 10**9
     code = script([sql_parameters.statement(LOOKUP.sql, LOOKUP.args)], group.variant.mode)
     variables = [f"--define={name}={value}" for name, value in code.variables.items()]
     load = [f"--time={seconds}", f"--protocol={group.variant.mode}", *variables]
-    pgbench = _pgbench(stack.env, group)
-    pin_new_backends(stack, group)
+    pgbench = _pgbench(env, group)
     with on_cpus_of(group), ThreadPoolExecutor(clients) as pool:
         done = pool.map(lambda _: pgbench.run(code.text, load, seconds), range(clients))
         per_s = sum(each.summary.tps for each in done)

@@ -71,7 +71,7 @@ def test_each_case_is_measured_with_several_sets_of_processes(monkeypatch: pytes
         yield groups("kept"), lambda group: ""
 
     monkeypatch.setattr(script, "departing", departing)
-    monkeypatch.setattr(script, "_by_processes", lambda stack, group, request: printed(group, request))
+    monkeypatch.setattr(script, "_by_processes", lambda env, group, request: printed(group, request))
     monkeypatch.setattr(script, "Stack", lambda *words, **options: nullcontext(SimpleNamespace(env={})))
     units = [{"case": "kept", "set": number, "rounds": 3, "slot_s": 1} for number in range(8)]
     lines = [*script._all(units)]

@@ -239,8 +239,8 @@ def _printed(env: Mapping[str, str], group: ClientGroup, request: protocol.Slice
 
 
 def _by_processes(env: Mapping[str, str], group: ClientGroup, request: protocol.Slice) -> Slot:
-    """pgbench by itself, a process for each client, on the CPUs of the group. The server is bound where
-    backends pass, as those of the layer pgbench do.
+    """pgbench by itself, a process for each client, on the CPUs of the group. Its backends start where
+    the server is bound, as those of the layer pgbench do.
     """
     clients, seconds = group.variant.clients, request.window_ns // 10**9
     code = script([sql_parameters.statement(LOOKUP.sql, LOOKUP.args)], group.variant.mode)

@@ -16,10 +16,8 @@ as long as it lives.
 
 The bar for `connect`: each ratio, libpq over pgbench, within 0.95 to 1.05, and the half of its
 interval at most 3 %. For `kept`: within 0.98 to 1.05, as benchmarks.libpq_vs_pgbench has it, over
-pgbench with as many processes. Its threads need no bar: they share the memory between which
-processes must switch. `--out`
-keeps what each set of processes measured, under its conditions. A set that the file has is not
-measured again, so a larger `--processes` adds sets.
+pgbench's threads and over as many processes. `--out` keeps what each set of processes measured, under
+its conditions. A set that the file has is not measured again, so a larger `--processes` adds sets.
 """
 
 import argparse
@@ -162,13 +160,8 @@ def _all(units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
 
 def _measured(stack: Stack, unit: json_lines.Unit) -> Rounds:
     """The slices of a case with a set of processes of its own."""
-    case, alone = (
-        unit["case"],
-        {
-            PLAIN: partial(_printed, stack.env),
-            PROCESSES: partial(_by_processes, stack.env),
-        },
-    )
+    case = unit["case"]
+    alone = {PLAIN: partial(_printed, stack.env), PROCESSES: partial(_by_processes, stack.env)}
     with departing(stack, CASES[case].definition, f"{case}-{unit['set']}") as (groups, departed):
         return _measure(groups, departed, unit["rounds"], unit["slot_s"], alone)
 
@@ -311,13 +304,12 @@ def _compared(
     case: Case, slots: Mapping[str, list[list[Slot]]], other: str, what: str, figure: Callable[[Slot], float]
 ) -> bool:
     """The row of one figure of libpq and the other side."""
-    bar = None if other == "pgbench" and PROCESSES in slots else case
-    return _row(what, bar, *([[*map(figure, own)] for own in slots[side]] for side in ("libpq", other)))
+    return _row(what, case, *([[*map(figure, own)] for own in slots[side]] for side in ("libpq", other)))
 
 
-def _row(what: str, bar: Case | None, libpq: Figures, pgbench: Figures) -> bool:
+def _row(what: str, case: Case, libpq: Figures, pgbench: Figures) -> bool:
     ratio = process_pairs.ratio(libpq, pgbench)
-    holds = bar is None or bar.holds(ratio)
+    holds = case.holds(ratio)
     interval = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.low and ratio.high else "too few pairs"
     medians = " ".join(f"{np.median(np.concatenate(side)):>10.1f}" for side in (libpq, pgbench))
     figures = f"{medians} {ratio.centre:>7.3f} {interval:>16}"

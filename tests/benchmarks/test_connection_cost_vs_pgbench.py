@@ -176,13 +176,15 @@ def test_kept_connections_are_compared_by_throughput_alone(capsys: pytest.Captur
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-@pytest.mark.parametrize(("of_processes", "holds"), [(1.0, True), (1.2, False)])
-def test_several_kept_connections_are_held_to_pgbench_with_as_many_processes(
-    capsys: pytest.CaptureFixture[str], of_processes: float, holds: bool
+@pytest.mark.parametrize("of_threads", [1.0, 1.2])
+@pytest.mark.parametrize("of_processes", [1.0, 1.2])
+def test_several_kept_connections_are_held_to_pgbenchs_threads_and_processes(
+    capsys: pytest.CaptureFixture[str], of_threads: float, of_processes: float
 ) -> None:
-    by_side = {"libpq": slots(1.0), "pgbench": slots(1.2), script.PROCESSES: slots(of_processes)}
+    by_side = {"libpq": slots(1.0), "pgbench": slots(of_threads), script.PROCESSES: slots(of_processes)}
+    holds = of_threads == of_processes == 1.0
     assert script._table("kept", CASES["kept"], {("prepared", 8): by_side}) is holds
     _, threads, processes = capsys.readouterr().out.splitlines()
-    assert not threads.endswith("outside")
     assert processes.strip().startswith("operations/s, as many processes")
-    assert processes.endswith("outside") is not holds
+    assert threads.endswith("outside") is (of_threads > 1)
+    assert processes.endswith("outside") is (of_processes > 1)

@@ -12,6 +12,7 @@ from pgperf.core.formula_injection import harmless, printable
 from pgperf.models import Run
 from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.table import Table, Value
+from pgperf.runs import state
 
 #: The columns that lead each row, which tell the runs apart.
 Lead = Callable[[Run], Mapping[str, Value]]
@@ -37,7 +38,7 @@ def long_lead(run: Run) -> dict[str, Value]:
     )
     return {
         **short_lead(run),
-        "status": run.status,
+        "status": str(state.effective_status(run)),
         "quick": run.quick,
         "started": started,
         "finished": finished,
@@ -55,10 +56,10 @@ def cell_text(text: str) -> str:
 def _dataset(runs: Iterable[Run], make: Callable[[RunRows], Table], lead: Lead) -> tablib.Dataset:
     data = tablib.Dataset(headers=[*lead(Run()), *_keys(make(RunRows(Run(), [], [])))])
     for run in runs:
-        table = make(read(run))
+        table, leading = make(read(run)), lead(run).values()
         for row in table.rows:
             values = (value for cell in row for value in cell.values)
-            data.append([_plain(value) for value in (*lead(run).values(), *values)])
+            data.append([_plain(value) for value in (*leading, *values)])
     return data
 
 

@@ -2,9 +2,11 @@
 
 import csv
 import io
+from datetime import timedelta
 
 import openpyxl
 import pytest
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from pgperf.analysis.verdict import Capacity
 from pgperf.models import Run
 from pgperf.reports import csv_files, csv_results
 from pgperf.reports.comparisons import all_comparisons
+from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
 from tests import factories
 from tests.core.test_formula_injection import TEXTS, begins_a_formula, cells
@@ -52,6 +55,17 @@ def test_a_withheld_capacity_has_columns(run: Run) -> None:
         for row in rows(csv_results.variants_csv(run))[:3]
     ]
     assert found == [("True", "the load host's CPUs were 93 % busy"), ("", ""), ("", "")]
+
+
+def test_a_run_that_nobody_measures_any_more_is_lost(run: Run) -> None:
+    """As in its JSON, also before a worker has marked it."""
+    an_hour_ago = timezone.now() - timedelta(hours=1)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING, heartbeat_at=an_hour_ago)
+    run.refresh_from_db()
+    files = (csv_results.variants_csv(run), csv_results.comparisons_csv(run))
+    assert {row["status"] for text in files for row in rows(text)} == {run_json(run)["run"]["status"]} == {"lost"}
+    run.refresh_from_db()
+    assert run.status == Run.Status.RUNNING  # a file changes nothing
 
 
 def test_unknown_is_empty(run: Run) -> None:

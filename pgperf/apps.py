@@ -24,6 +24,7 @@ class PgperfConfig(AppConfig):
 
         post_migrate.connect(sync.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")
         _keep_restrictions()
+        _keep_changes()
         site_start.note()
 
 
@@ -55,3 +56,11 @@ def _keep_restrictions() -> None:
             weak=False,
             dispatch_uid=f"pgperf.forget_user.{owned.__name__}",
         )
+
+
+def _keep_changes() -> None:
+    """A level of a figure outlives the run with which it began."""
+    from pgperf.models import Run
+    from pgperf.runs import deleted_run
+
+    pre_delete.connect(deleted_run.hand_on_changes, sender=Run, dispatch_uid="pgperf.changes")

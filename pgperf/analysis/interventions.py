@@ -96,7 +96,8 @@ def _fell(found: MeasuredChange) -> float:
 
 def _load_added(part: str, own: VariantSummary, changed: VariantSummary) -> MeasuredChange:
     growth = (changed.ops_per_s or 0.0) / own.ops_per_s if own.ops_per_s else 0.0
-    found = MeasuredChange(own.us_per_op, changed.us_per_op, growth=growth)
+    holds_rate = bool(changed.open_loop and changed.open_loop.is_held)
+    found = MeasuredChange(own.us_per_op, changed.us_per_op, growth=growth, holds_rate=holds_rate)
     verdict = changed.verdict
     if part == "latency" or verdict is None:
         return found
@@ -105,11 +106,13 @@ def _load_added(part: str, own: VariantSummary, changed: VariantSummary) -> Meas
 
 def _grows_with_processes(_word: str, found: MeasuredChange) -> str:
     growth = found.growth or 0.0
-    return CONFIRMED if growth >= FREES else WITHDRAWN if growth <= FREES_NOT else UNDECIDED
+    if growth >= FREES:
+        return CONFIRMED
+    return WITHDRAWN if growth <= FREES_NOT and not found.holds_rate else UNDECIDED
 
 
 def _said_of_processes(found: MeasuredChange) -> str:
-    said = f"{found.growth or 0.0:.2f} times the throughput"
+    said = _said_of_the_growth(found)
     changed, own, unit = in_one_unit(found.changed_us, found.own_us)
     return f"{said}, {changed} instead of {own} {unit}"
 
@@ -119,8 +122,11 @@ def _grows_or_stays(word: str, found: MeasuredChange) -> str:
 
     A used-up server does not, stays busy and is named again; as do busy web workers and a full
     network. How many web workers there are is not for pgperf to change, so load is all it can add.
+    Clients that do all that their rate asks for could do more, by an unknown amount.
     """
     growth = found.growth or 0.0
+    if found.holds_rate and growth < GROWS:
+        return UNDECIDED
     if word == "latency":
         return CONFIRMED if growth >= GROWS else WITHDRAWN if growth <= FLAT else UNDECIDED
     if growth >= GROWS:
@@ -130,8 +136,13 @@ def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     return CONFIRMED if stays else UNDECIDED
 
 
+def _said_of_the_growth(found: MeasuredChange) -> str:
+    rate = " (all that the rate asks for)" if found.holds_rate else ""
+    return f"{found.growth or 0.0:.2f} times the throughput{rate}"
+
+
 def _said_of_the_load(found: MeasuredChange) -> str:
-    said = f"{found.growth or 0.0:.2f} times the throughput"
+    said = _said_of_the_growth(found)
     if not found.changed_word:
         return said
     if found.changed_word in _NAMED_AGAIN:

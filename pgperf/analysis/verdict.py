@@ -182,6 +182,7 @@ class MeasuredChange:
     server_busy: float | None = None  # utilisation of the server's CPUs in the changed variant
     changed_word: str = ""
     added_us: float | None = None  # round trip time that was added
+    holds_rate: bool = False  # the changed variant did all that its rate asks for
 
 
 @dataclass(frozen=True)

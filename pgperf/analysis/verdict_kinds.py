@@ -28,7 +28,7 @@ from pgperf.analysis.verdict import (
     Verdict,
     VerdictNumbers,
 )
-from pgperf.core.layers import BASE_LAYER, connects, over_http
+from pgperf.core.layers import BASE_LAYER, connects, over_http, requests_pages
 from pgperf.core.time_units import TimeUnit, unit_of
 from pgperf.core.translation import gettext_noop
 
@@ -312,6 +312,8 @@ def judge(
 def _test(kind: VerdictKind, variant: VariantSummary, finding: Finding) -> str:
     """The name of the intervention that tests the verdict; "" where the layer allows none."""
     named = kind.test(variant, finding)
+    if named == interventions.LIGHT_STATEMENT and requests_pages(variant.layer):
+        return ""  # the light statement is no page
     allowed = connects(variant.layer) or (over_http(variant.layer) and named in interventions.OVER_HTTP)
     return named if allowed else ""
 

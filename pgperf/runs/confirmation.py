@@ -14,7 +14,7 @@ from pgperf.core.records import ENDING, Definition, Ending, most_direct
 from pgperf.models import Database, Run, VariantResult
 from pgperf.runs import state
 from pgperf.runs.confirmation_definition import in_time, paired, told_apart
-from pgperf.runs.definitions import starting_here
+from pgperf.runs.definitions import refuse_delayed_sockets, starting_here
 
 #: Characters of an unknown label that an error shows.
 _SHOWN = 200
@@ -68,6 +68,7 @@ def definition(row: VariantResult) -> Definition:
     asked = starting_here(Definition.from_json(run.definition))
     settings, test = get_settings(), intervention(row)
     found = paired(asked, row.record, test, lambda: _direct(row, database), settings.MAX_CLIENTS)
+    refuse_delayed_sockets(database, found.routes)
     return in_time(found, row.record, test, settings.MAX_RUN_SECONDS)
 
 

@@ -13,7 +13,7 @@ from pgperf.analysis.number_text import in_one_unit
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog.light import LIGHT
 from pgperf.core.client_environment import DEFAULT
-from pgperf.core.delayed_routes import lengthened
+from pgperf.core.delayed_routes import apart, lengthened
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import BASE_LAYER, LAYERS, VIEW_LAYER
 from pgperf.core.records import Definition
@@ -101,7 +101,7 @@ def _change(
         case interventions.LOWER_LAYER:
             return _beside_the_base(variant)
         case interventions.BYPASS_POOLER:
-            return {"routes": (direct(), variant.route)}
+            return {"routes": (_as_far(direct(), variant.route), variant.route)}
         case interventions.LIGHT_STATEMENT:
             return {"workloads": (*own.workloads, LIGHT)}
         case interventions.ONE_CLIENT:
@@ -116,6 +116,12 @@ def _change(
             return _beside_the_view(variant, direct())
     _allow(2 * variant.connections, most_clients)
     return {"clients": (clients, clients * 2)}
+
+
+def _as_far(direct: str, route: str) -> str:
+    """The direct route at the distance of the other one: only the pooler shall be missing."""
+    added_ms = apart(route)[1]
+    return lengthened(direct, added_ms) if added_ms else direct
 
 
 def _beside_the_base(variant: VariantSummary) -> dict[str, Any]:

@@ -237,13 +237,13 @@ def _routes(
             f"routes: database {database} has no enabled target for {', '.join(lacking)}; "
             f"it has {', '.join(there) or 'none: add a target'}"
         )
-    _over_tcp(database, asked)
+    refuse_delayed_sockets(database, asked)
     absent = set(lacking)
     return tuple(dict.fromkeys(route for route in asked if route not in absent))
 
 
-def _over_tcp(database: models.Database, routes: Iterable[str]) -> None:
-    """A relay, which delays a route, connects by TCP only."""
+def refuse_delayed_sockets(database: models.Database, routes: Iterable[str]) -> None:
+    """A relay, which delays a route, connects by TCP only. Raises InvalidDefinition."""
     delayed = {base for base, ms in map(apart, routes) if ms}
     if not delayed:
         return

@@ -8,6 +8,7 @@ import pytest
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.interventions import added_distance_ms as added
+from pgperf.analysis.open_loop import OpenLoop
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import (
     CONFIRMED,
@@ -90,6 +91,12 @@ def test_each_word_has_its_test(word: str, more: dict[str, Any], expected: str) 
     assert not expected or INTERVENTIONS[expected].title
 
 
+@pytest.mark.parametrize(("layer", "expected"), [("django_orm", "light_statement"), ("django_view", "")])
+def test_the_light_statement_is_no_page(layer: str, expected: str) -> None:
+    verdict = judged(900.0, client=50.0, server=800.0, layer=layer).verdict
+    assert verdict and (verdict.word, verdict.intervention) == ("server_cpu", expected)
+
+
 def test_a_server_that_is_used_up_is_tested_by_more_load() -> None:
     assert choose("server_cpu", summary(row(clients=8)), used_up=True) == "double_clients"
 
@@ -162,6 +169,30 @@ def test_latency_leaves_room_for_more_clients(times: float, expected: str) -> No
     assert found.outcome == expected
     said = evidence("latency", "double_clients", own, changed)
     assert said == f"twice as many clients: {times:.2f} times the throughput"
+
+
+@pytest.mark.parametrize(("ended", "expected"), [(700, UNDECIDED), (660, WITHDRAWN)])
+def test_clients_that_hold_their_rate_could_do_more(ended: int, expected: str) -> None:
+    """The total rate is the same with twice the clients: throughput cannot grow beyond it."""
+    rate = OpenLoop(700.0, "constant", 700, 660, None, 0, 40, 1.0)
+    own = judged(1500.0, client=10.0, server=20.0, layer="libpq", rate=700.0, open_loop=rate.to_json())
+    changed = replace(own, ops_per_s=float(ended), open_loop=replace(rate, ended=ended, backlog=700 - ended))
+    own = replace(own, ops_per_s=660.0)
+    assert word_of(own) == "latency"
+    assert outcome("latency", "double_clients", own, changed).outcome == expected
+    said = "1.06 times the throughput (all that the rate asks for)" if ended == 700 else "1.00 times the throughput"
+    assert evidence("latency", "double_clients", own, changed) == f"twice as many clients: {said}"
+
+
+def test_processes_that_hold_their_rate_are_left_open() -> None:
+    rate = OpenLoop(700.0, "constant", 700, 700, None, 0, 0, 1.0)
+    own = judged(1000.0, workers=10, layer="psycopg")
+    changed = replace(own, open_loop=rate, ops_per_s=own.ops_per_s)
+    test = INTERVENTIONS["processes"]
+    numbers = test.measure("interpreter", own, changed)
+    assert numbers and test.decide("interpreter", numbers) == UNDECIDED
+    numbers = test.measure("interpreter", own, replace(changed, open_loop=None))
+    assert numbers and test.decide("interpreter", numbers) == WITHDRAWN
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def add(run: Run, **more: Any) -> VariantResult:
 CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("lower_layer", {}, {"layers": ("libpq", "django_orm")}),
     ("bypass_pooler", {"route": "pgbouncer"}, {"routes": ("tcp", "pgbouncer")}),
+    ("bypass_pooler", {"route": "pgbouncer+5ms"}, {"routes": ("tcp+5ms", "pgbouncer+5ms")}),
     ("light_statement", {}, {"workloads": (ORM_OVERHEAD.workloads[0], LIGHT)}),
     ("one_client", {"clients": 4}, {"clients": (1, 4)}),
     ("double_clients", {"clients": 4}, {"clients": (4, 8)}),
@@ -285,6 +286,10 @@ def test_a_refusal_names_the_obstacle(database: Database, settings: Any) -> None
     with pytest.raises(InvalidDefinition, match="clients: 8 is more than 7"):
         module.definition(result(database, intervention="double_clients", clients=4))
     row = result(database, intervention="bypass_pooler", route="pgbouncer")
+    far = result(database, intervention="bypass_pooler", route="pgbouncer+5ms")
+    database.targets.filter(route="tcp").delete()
+    with pytest.raises(InvalidDefinition, match="routes: socket is a Unix socket, which has no delay"):
+        module.definition(far)
     database.targets.filter(pooler="").delete()
     with pytest.raises(InvalidDefinition, match="no enabled target without a pooler"):
         module.definition(row)

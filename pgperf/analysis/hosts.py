@@ -113,9 +113,12 @@ def _beside_server(variant: VariantSummary) -> tuple[str, ...]:
 
 
 def _unplaced(account: CpuAccount, where: Mapping[str, str], cpus: float) -> dict[str, Side]:
-    """All roles share the host's CPUs, or a server that is not known to be here has its own."""
+    """All roles share these CPUs, or a server that is not known to be here has its own. The server's
+    own processes are not pinned: they have all of the host's.
+    """
     if where["server"] == _HERE:
-        return {"host": Side(tuple(role for role in where if where[role] != _AWAY), cpus)}
+        roles = tuple(role for role in where if where[role] != _AWAY)
+        return {"host": Side(roles, cpus, account.cpus if cpus != account.cpus else None)}
     here = tuple(role for role in where if role != "server" and where[role] != _AWAY)
     away = tuple(role for role in where if role not in here)
     return {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from pgperf.analysis.cpu_account import ROLES, Known
+from pgperf.analysis.cpu_account import ROLES, CpuAccount, Known
 from pgperf.analysis.disturbances import FAIR, OTHER_CPUS, disturbances, grade, waits_for_others
 from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.hosts import HostRoles, Side, hosts, sides
@@ -245,11 +245,28 @@ class Facts:
 
 def _throttled(variant: VariantSummary) -> dict[str, float]:
     """How long CPU quotas kept each role from working while an operation waited, µs: the operations of
-    all connections wait at the same time.
+    all connections wait at the same time. The kernel adds up the time of each CPU that stands still.
     """
     account = variant.cpu_account
-    known = account.throttled_us_per_op.items() if account else ()
-    return {role: us * variant.connections for role, us in known if us}
+    if account is None:
+        return {}
+    return {
+        role: us * variant.connections / max(1.0, min(variant.connections, _cpus_of(variant, account, role)))
+        for role, us in account.throttled_us_per_op.items()
+        if us
+    }
+
+
+def _cpus_of(variant: VariantSummary, account: CpuAccount, role: str) -> float:
+    """The CPUs that a role's processes run on at the same time, whatever its quota."""
+    if variant.placement == "together":
+        return 1.0
+    far = account.server_host
+    cpus = account.cpus if role == "client" or far is None else far.cpus
+    server = account.role_cpus.server if account.role_cpus and variant.placement == "apart" else None
+    if not cpus or not server:
+        return cpus or 1.0
+    return cpus - server if role == "client" else server
 
 
 #: What a rule finds in the facts of a variant; None if it finds nothing.

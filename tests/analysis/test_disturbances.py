@@ -150,6 +150,20 @@ def test_throttling_is_named_and_graded_but_takes_no_verdict_away() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("placement", "clients", "us"),
+    [("apart", 1, 500.0), ("apart", 4, 500.0), ("apart", 8, 1000.0), ("together", 2, 1000.0), ("scheduler", 8, 500.0)],
+)
+def test_the_kernel_adds_up_the_throttling_of_each_cpu(placement: str, clients: int, us: float) -> None:
+    """On eight CPUs, four of which are the server's: as many stand still at once as connections have
+    work for.
+    """
+    throttled = row(2000.0, client=100.0, server=300.0, clients=clients, cpus=8, placement=placement)
+    throttled["cpu_account"]["throttled_us_per_op"] = {"server": 500.0}
+    (named,) = judge(summary(throttled), Checks(), []).grade.disturbances
+    assert (named.source, named.us) == ("throttling", us)
+
+
 def test_throttled_time_is_no_wait_for_other_processes() -> None:
     """Others are busy too, but of 550 µs in the run queue the quota explains 500."""
     busy = row(1000.0, client=100.0, server=300.0, queue={"server": 550.0}, share={"other": 0.3})

@@ -32,7 +32,8 @@ ALL = ("client", "pooler", "server")
     [
         ("apart", 2, {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 1, host=2)}),
         ("apart", 5, {"clients": Side(ALL[:2], 2), "server": Side(ALL[2:], 3, host=5)}),
-        ("together", 8, {"host": Side(ALL, 1)}),
+        ("together", 8, {"host": Side(ALL, 1, host=8)}),
+        ("together", 1, {"host": Side(ALL, 1)}),
         ("scheduler", 8, {"host": Side(ALL, 8)}),
         ("scheduler", None, {}),
     ],

@@ -344,6 +344,10 @@ def test_the_server_s_own_processes_have_the_whole_host() -> None:
     busy["cpu_us_per_op"]["auxiliaries"] = 1_500.0
     used = judge(busy)["numbers"]["utilisation"]["server"]
     assert used == pytest.approx(10 / 9_000 * (2_000 / 4 + 1_500 / 8))
+    shared = row(9_000.0, client=100.0, server=500.0, clients=10, cpus=8, placement="together")
+    shared["cpu_us_per_op"]["auxiliaries"] = 1_500.0
+    used = judge(shared)["numbers"]["utilisation"]["host"]
+    assert used == pytest.approx(10 / 9_000 * (100 + 500 + 1_500 / 8))
 
 
 def test_a_pooler_of_many_threads_is_not_used_up_by_one_cpu() -> None:

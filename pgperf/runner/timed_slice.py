@@ -152,15 +152,16 @@ def _account_fields(
 ) -> dict[str, int | None]:
     """The CPU fields of a slice.
 
-    If the known backends used no CPU time, others may have served it: the server is unknown.
-    Backends that pass are not known one by one. A client whose load comes from a process of its own
+    If the known backends used no CPU time, others may have served it: the server is unknown. Where
+    the kernel counts in clock ticks, and so no waits, none is usual in a short slice. Backends that pass are not known one by one. A client whose load comes from a process of its own
     knows that one's CPU time.
     """
     fields = account.fields()
     if group.variant.is_one_process:
         fields |= {"client_ns": sum(reply.user_ns + reply.sys_ns for reply in replies)}
         group.totals.tools_ns += fields["client_ns"] or 0
-    idle = ops and group.server_pids and fields["server_ns"] == 0
+    in_ticks = fields["server_wait_ns"] is None
+    idle = ops and group.server_pids and fields["server_ns"] == 0 and not in_ticks
     if not idle or group.backends_pass or _may_ask_nothing(group):
         return fields
     group.look_again = True

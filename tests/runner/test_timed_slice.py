@@ -38,8 +38,8 @@ def test_one_connection_on_this_machine_alone_begins_at_once(clients: int, hosts
     assert (found.start_ns > before_ns) is starts
 
 
-class TestPagesWithoutQueries:
-    """Their server has nothing to do."""
+class TestNoTimeOfTheServer:
+    """A page without queries gives its server nothing to do."""
 
     @pytest.mark.parametrize("layer", ["http", "django_view"])
     def test_a_server_that_did_nothing_is_the_right_one(self, layer: str) -> None:
@@ -50,12 +50,23 @@ class TestPagesWithoutQueries:
         group, record = self.measured("http", pooled=True)
         assert (record.server_ns, group.look_again) == (None, True)
 
-    def measured(self, layer: str, pooled: bool) -> tuple[ClientGroup, SliceRecord]:
-        """A slice of five requests."""
+    @pytest.mark.parametrize(("wait_ns", "expected"), [(0, (None, True)), (None, (0, False))])
+    def test_a_short_slice_may_have_no_clock_tick(
+        self, wait_ns: int | None, expected: tuple[int | None, bool]
+    ) -> None:
+        """A kernel that counts in ticks counts no waits."""
+        group, record = self.measured("libpq", pooled=False, server=CpuTime(0, wait_ns, 0))
+        assert (record.server_ns, group.look_again) == expected
+
+    def measured(
+        self, layer: str, pooled: bool, server: CpuTime | None = None
+    ) -> tuple[ClientGroup, SliceRecord]:
+        """A slice of five operations. `server`: its CPU time, else none."""
         group = ClientGroup(variant(layer=layer), "app", server_pids=[1], pooled=pooled)
         request = protocol.Slice(seq=1, lead_in_ops=10, count=5)
         found = Recorded([reply(0, 5)], [np.ones(5, dtype=np.uint64)], [np.zeros((0, 5), dtype=np.uint64)])
-        nothing = dict.fromkeys(ROLES, CpuTime.zero())
+        nothing: dict[str, CpuTime | None] = dict.fromkeys(ROLES, CpuTime.zero())
+        nothing |= {"server": server or CpuTime.zero()}
         host = HostInterval(elapsed_ns=1, busy_ns=0, iowait_ns=0, steal_ns=0)
         account = SliceAccount(host=host, runner_ns=0, cpu_time=nothing, ticks_and_switches={})
         record, _window = slice_record(group, request, found, SlicePlace(0, 0, 0), account)

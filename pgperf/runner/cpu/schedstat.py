@@ -68,8 +68,10 @@ def thread_times(pid: int, proc: str = _PROC) -> Mapping[int, ThreadTime] | None
     times = _of_each_thread(f"{proc}/{pid}/task")
     if any(task.run_ns for task in times.values()):
         return times
-    ticks = sum(_ticks(pid, proc) or ())
-    return {pid: ThreadTime(ticks * _TICK_NS, None)} if ticks else times or None
+    ticks = _ticks(pid, proc)
+    if ticks is None or (times and not any(ticks)):
+        return times or None
+    return {pid: ThreadTime(sum(ticks) * _TICK_NS, None)}
 
 
 def _of_each_thread(tasks: str) -> dict[int, ThreadTime]:

@@ -83,11 +83,14 @@ def test_a_kernel_without_schedstat_gives_ticks_and_no_waits(tmp_path: Path) -> 
     process(tmp_path, 7, {7: "0 0 0"}, user=3, system=2)
     process(tmp_path, 8, {8: ""}, user=1)
     process(tmp_path, 9, {9: "0 0 0"})
-    assert schedstat.read([7, 8, 9], str(tmp_path)) == {
+    process(tmp_path, 10, {10: ""})
+    assert schedstat.read([7, 8, 9, 10], str(tmp_path)) == {
         7: {7: ThreadTime(5 * TICK_NS, None)},
         8: {8: ThreadTime(TICK_NS, None)},
         9: {9: ThreadTime(0, 0)},
+        10: {10: ThreadTime(0, None)},
     }
+    assert schedstat.read([11], str(tmp_path)) is None
 
 
 def test_cpu_time_is_the_sum_with_the_busiest_process() -> None:

@@ -91,6 +91,7 @@ class SliceAccounting:
         self._counts = self._read_counts()
         self._throttled = self._read_throttled()
         self._times = self._read_times()
+        self._kept = self._read_kept()
         self._relay = schedstat.read(processes.relay)
         self._runner_ns = time.process_time_ns()
         self._cgroup_ns = self._read_cgroup()
@@ -112,6 +113,7 @@ class SliceAccounting:
             others = cgroups.other_sessions_cpu_time(self._other_sessions, self._read_other_sessions())
             own = [used["server"], used["auxiliary"]]
             short_lived_ns = cgroups.short_lived_ns(self._cgroup_ns, cgroup_ns, own, others)
+        kept = schedstat.cpu_time_between(self._kept, self._read_kept())
         passing = used["server"] if self._processes.backends_pass else None
         return SliceAccount(
             host=self._machine.between(self._host, host),
@@ -122,7 +124,7 @@ class SliceAccounting:
             },
             short_lived_ns=short_lived_ns,
             throttled_ns={role: _less(throttled[role], self._throttled[role]) for role in ROLES},
-            passing_ns=passing.run_ns if passing else 0,
+            passing_ns=max(0, passing.run_ns - (kept.run_ns if kept else 0)) if passing else 0,
         )
 
     def new_processes(self) -> bool:
@@ -146,6 +148,10 @@ class SliceAccounting:
 
     def _read_times(self) -> dict[str, Times | None]:
         return {role: schedstat.read(self._steady(role) or ()) for role in (*ROLES, "auxiliary")}
+
+    def _read_kept(self) -> Times | None:
+        """Of the server's connections that a pooler keeps where backends pass: they are known."""
+        return schedstat.read(self._processes.server or ()) if self._processes.backends_pass else None
 
     def _read_throttled(self) -> dict[str, int | None]:
         """How long control groups of each role have been throttled so far, ns; None is not visible."""

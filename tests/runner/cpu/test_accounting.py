@@ -121,6 +121,20 @@ def test_short_lived_processes_of_the_server_count_as_auxiliaries(tmp_path: Path
     assert account.short_lived_ns == 10**12 - 10**9 - account.cpu_time["server"].run_ns
 
 
+def test_connections_that_a_pooler_keeps_do_not_pass(tmp_path: Path) -> None:
+    """They have processes that are known, so the whole machine's account has them already."""
+    with worker() as kept:
+        (tmp_path / "cgroup.procs").write_text(f"{kept.pid}\n")
+        group = ServerCgroup(tmp_path, frozenset({kept.pid}), iter((10**9, 10**12)).__next__)
+        processes = VariantProcesses(server=[kept.pid], auxiliary=(), server_cgroup=group, backends_pass=True)
+        accounting = SliceAccounting(Host.here(), processes)
+        work(kept)
+        account = accounting.close()
+    server = account.cpu_time["server"]
+    assert server and server.run_ns == 10**12 - 10**9
+    assert 0 < server.run_ns - account.passing_ns < server.run_ns
+
+
 def test_block_totals_add_up_and_a_missed_role_stays_unknown() -> None:
     totals = BlockTotals()
     totals.add(

@@ -173,10 +173,9 @@ def _placed(
     plan: Plan, server: ServerProbe, load_hosts: LoadHosts | None = None
 ) -> tuple[Plan, CpuPlacement]:
     """The plan with the placement that is possible here, and the server bound to its CPUs."""
-    refusal = server.pin_refusal() or placement_refusal(load_hosts, plan)
-    cpu_placement = placement.place(
-        plan.definition.placement, os.sched_getaffinity(0), refusal, pages=request_pages(plan.variants)
-    )
+    cpu_placement = _place(plan, server.pin_refusal() or placement_refusal(load_hosts, plan))
+    if refusal := server.cpus_refusal(cpu_placement.server):
+        cpu_placement = _place(plan, refusal)
     if load_hosts:
         load_hosts.own_placement = cpu_placement
     cohorts = tuple(
@@ -188,6 +187,11 @@ def _placed(
     plan = replace(plan, cohorts=cohorts)
     server.bind(plan, cpu_placement)
     return plan, cpu_placement
+
+
+def _place(plan: Plan, refusal: str) -> CpuPlacement:
+    pages = request_pages(plan.variants)
+    return placement.place(plan.definition.placement, os.sched_getaffinity(0), refusal, pages=pages)
 
 
 def _facts_before(

@@ -102,11 +102,28 @@ def test_every_variant_gets_every_slice_of_every_block() -> None:
 
 def test_a_load_host_knows_the_placement_of_both_kinds_of_clients() -> None:
     """It has clients of a database beside those that request pages."""
-    server = SimpleNamespace(pin_refusal=lambda: "", bind=lambda _plan, _placed: None)
+    server = SimpleNamespace(
+        pin_refusal=lambda: "", cpus_refusal=lambda _cpus: "", bind=lambda _plan, _placed: None
+    )
     hosts = SimpleNamespace(own_machine="here", machines=["here"])
     plan = make_plan(definition(placement="apart", load_hosts=(0, 1)))
     _plan, cpu_placement = _placed(plan, server, hosts)  # type: ignore[arg-type]
     assert hosts.own_placement == cpu_placement
+
+
+def test_a_server_that_may_not_have_its_cpus_leaves_all_to_the_scheduler() -> None:
+    """Its control group may have other CPUs than the worker's."""
+    refused: list[frozenset[int] | None] = []
+    server = SimpleNamespace(
+        pin_refusal=lambda: "",
+        cpus_refusal=lambda cpus: refused.append(cpus) or "not those",
+        bind=lambda _plan, _placed: None,
+    )
+    plan, found = _placed(make_plan(definition(placement="together")), server)  # type: ignore[arg-type]
+    assert (found.placement, found.note) == ("scheduler", "together not possible: not those")
+    assert {variant.placement for variant in plan.variants} == {"scheduler"}
+    assert len(refused) == 1
+    assert refused[0]
 
 
 def test_a_block_that_lost_a_load_host_leaves_no_diagnostics(monkeypatch: pytest.MonkeyPatch) -> None:

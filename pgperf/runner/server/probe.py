@@ -10,7 +10,7 @@ from pgperf.core.records import Plan, Route, most_direct
 from pgperf.runner import preflight
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
-from pgperf.runner.cpu import placement, schedstat
+from pgperf.runner.cpu import placement, release, schedstat
 from pgperf.runner.cpu.pooler_cpus import PoolerCpus
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
@@ -151,6 +151,22 @@ class ServerProbe:
             if placement.may_pin(self._postmaster)
             else "the system does not allow pgperf to pin the server's processes"
         )
+
+    def cpus_refusal(self, cpus: frozenset[int] | None) -> str:
+        """Why the server's backends may not have these CPUs; "" if they may, known after
+        `pin_refusal`. The backend of this connection tries: the kernel refuses what its control group
+        lacks, or grants a part.
+        """
+        if not (cpus and self._connection and self._postmaster):
+            return ""
+        pid, _born_s = self._connection.one(OWN_SESSION)
+        before = release.cpus_of(pid)
+        granted = release.cpus_of(pid) if placement.pin(pid, cpus) else None
+        placement.pin(pid, before)
+        if granted == cpus:
+            return ""
+        listed = ", ".join(map(str, sorted(cpus)))
+        return f"the server's control group (cpuset) does not allow it the CPUs {listed}"
 
     def bind(self, plan: Plan, cpu_placement: placement.CpuPlacement) -> None:
         """Note who reaches poolers, by the plan. Pin the postmaster for the run, if variants of the

@@ -11,7 +11,7 @@ import pytest
 
 from pgperf.core.records import Page, Route, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup
-from pgperf.runner.cpu import schedstat
+from pgperf.runner.cpu import release, schedstat
 from pgperf.runner.cpu.placement import CpuPlacement, Sides, TemporaryPinning
 from pgperf.runner.plan import make_plan
 from pgperf.runner.processes import pooler_process
@@ -102,6 +102,25 @@ def test_a_process_from_before_the_run_is_none_of_a_slice(
     monkeypatch.setattr(departure, "_awaited", lambda pids, deadline: len(pids))
     group = ClientGroup(variant(workload="w", route="tcp", connect="per_operation"), NAME)
     assert over.departed(group) == ""
+
+
+def test_the_backends_of_a_server_must_get_the_cpus_that_they_are_given(
+    routes: dict[str, Route], monitor: ControlConnection
+) -> None:
+    """A cpuset refuses CPUs, or grants a part of them without a word."""
+    pid, _born_s = monitor.one(OWN_SESSION)
+    before = release.cpus_of(pid)
+    assert before
+    one = frozenset(sorted(before)[:1])
+    over = ServerProbe([routes["tcp"]], monitor, "lent", True)
+    assert over.cpus_refusal(one) == "", "not known yet whether the server is here"
+    if over.pin_refusal():
+        pytest.skip("needs the right to pin the server's processes")
+    assert [over.cpus_refusal(cpus) for cpus in (None, one, before)] == ["", "", ""]
+    more = before | {max(before) + 1_000}
+    assert "(cpuset) does not allow it the CPUs" in over.cpus_refusal(more)
+    assert "(cpuset)" in over.cpus_refusal(frozenset({max(before) + 1_000}))
+    assert release.cpus_of(pid) == before
 
 
 @pytest.mark.parametrize(("seconds", "is_here"), [(0, True), (-60, False)])

@@ -41,7 +41,7 @@ def choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup]) 
         op_s.update({variant: need.mean_ns / 1e9 for variant, need in needs.items()})
     context.progress.ended(cohort, run_time.PILOT)
     context.progress.piloted(cohort, slices, op_s)
-    if not definition.slice_ms and context.pace.affordable_rounds(cohort, 0) < _FEW_ROUNDS:
+    if not definition.slice_ms and context.pace.affordable_rounds(cohort, 0) < min(_FEW_ROUNDS, definition.rounds):
         slices |= {workload: shortened(slices[workload], needs) for workload, needs in piloted.items()}
         context.progress.piloted(cohort, slices, op_s)
     context.windows[cohort] = slices

@@ -485,6 +485,8 @@ LAYERS: dict[str, Layer] = {
 BASE_LAYER = min(LAYERS.values(), key=lambda layer: layer.rung).name
 #: The layer that captures the statements of a site's own call.
 ORM_LAYER = "django_orm"
+#: The layer that runs statements through Django's cursor.
+CURSOR_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.CURSOR)
 #: The layer that runs a page in process.
 VIEW_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.VIEW)
 #: The layer that requests a page from a web server.

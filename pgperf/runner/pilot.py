@@ -41,10 +41,17 @@ def choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup]) 
         op_s.update({variant: need.mean_ns / 1e9 for variant, need in needs.items()})
     context.progress.ended(cohort, run_time.PILOT)
     context.progress.piloted(cohort, slices, op_s)
-    if not definition.slice_ms and context.pace.affordable_rounds(cohort, 0) < min(_FEW_ROUNDS, definition.rounds):
+    if _lacks_time(context, cohort):
         slices |= {workload: shortened(slices[workload], needs) for workload, needs in piloted.items()}
         context.progress.piloted(cohort, slices, op_s)
     context.windows[cohort] = slices
+
+
+def _lacks_time(context: RunContext, cohort: int) -> bool:
+    """Must the run do with fewer rounds than it asked for, and with few?"""
+    definition = context.plan.definition
+    few = min(_FEW_ROUNDS, definition.rounds)
+    return not definition.slice_ms and context.pace.affordable_rounds(cohort, 0) < few
 
 
 def _for_clocks(

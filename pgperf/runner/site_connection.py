@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgperf.core import protocol, sql_parameters
+from pgperf.core.layers import CURSOR_LAYER
 from pgperf.core.records import Route
 from pgperf.install import launch
 from pgperf.runner import authentication
 from pgperf.runner.client_process import ClientProcess, login, site_environment
 
-_LAYER = "django_cursor"
 _TIMEOUT_S = 60.0
 
 
@@ -21,12 +21,12 @@ def check(route: Route, workload: Mapping[str, Any], application_name: str) -> N
     reason.
     """
     authentication.check(route, application_name)
-    argv = launch.command(_LAYER, "")
+    argv = launch.command(CURSOR_LAYER, "")
     name = f"the site's Django over {route.name}"
     with ClientProcess(name, argv, route.password, site_environment()) as client:
         client.send(
             protocol.Spec(
-                layer=_LAYER,
+                layer=CURSOR_LAYER,
                 **login(route),
                 **workload,
                 site=True,

@@ -2,18 +2,21 @@
 connect.
 """
 
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from pgperf.core import layers, protocol, sql_parameters
+from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ClientFailed
-from pgperf.core.records import Definition, LeftOut, Route
+from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.runner import authentication, client_spec
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.client_process import ClientProcess
 
 _TIMEOUT_S = 30.0
+#: A client runs one operation before it is ready. Nothing of the site's own runs here: routes have no
+#: read-only sessions yet. Layers above the cursor have its driver.
+_PROBE = WorkloadDefinition("tls", "SELECT 1")
 _DEMANDS = ("require", "verify-ca", "verify-full")
 #: What every libpq that lacks it says, before it connects anywhere.
 _LACKING = "SSL support is not compiled in"
@@ -49,17 +52,15 @@ def _lacks(
     modes = [mode for mode in definition.modes if not any(each.covers_layer(layer, mode) for each in skipped)]
     if not layers.connects(layer) or not modes:
         return False
-    work = definition.workloads[0]
-    variant = client_spec.single(definition, work, layer, modes[0], route)
-    argv = launch.command(layer, settings.build_dir, settings.interpreters)
-    name, around = f"{layer} over {route.name}", client_spec.process_environment(work, layer)
+    probed = layer if layers.runs_statements(layer) else layers.CURSOR_LAYER
+    variant = client_spec.single(definition, _PROBE, probed, modes[0], route)
+    argv = launch.command(probed, settings.build_dir, settings.interpreters)
+    plain = replace(definition, workloads=(_PROBE,))
+    around = client_spec.process_environment(definition.workloads[0], layer)
     try:
         authentication.check(route)
-        with ClientProcess(name, argv, route.password, around) as client:
-            spec = client_spec.spec(definition, variant, route, "pgperf-tls", False, client.spawned_ns)
-            client.send(
-                spec._replace(statements=sql_parameters.statements("SELECT 1", ()), runner_pid=os.getpid())
-            )
+        with ClientProcess(f"{layer} over {route.name}", argv, route.password, around) as client:
+            client.send(client_spec.spec(plain, variant, route, "pgperf-tls", False, client.spawned_ns))
             client.expect(protocol.Ready, _TIMEOUT_S)
     except ClientFailed as error:
         return _LACKING in str(error)

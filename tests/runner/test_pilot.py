@@ -1,4 +1,4 @@
-"""How long slices are that load hosts share: their clocks need a window, and windows have a limit."""
+"""How long slices are: load hosts' clocks need a window, and a run may lack time for long ones."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -66,3 +66,17 @@ def test_other_slices_stay_as_they_are(
     groups: list[ClientGroup], request_: protocol.Slice, slice_ms: int
 ) -> None:
     assert window_ns(51 * MS, groups, request_, slice_ms) == 300 * MS
+
+
+@pytest.mark.parametrize(
+    ("rounds", "affordable", "slice_ms", "lacks"),
+    [(8, 8, 0, False), (8, 2, 0, False), (8, 1, 0, True), (1, 1, 0, False), (1, 0, 0, True), (8, 1, 300, False)],
+)
+def test_slices_are_shortened_where_rounds_are_lacking(
+    rounds: int, affordable: int, slice_ms: int, lacks: bool
+) -> None:
+    """A run of one round has what it asked for."""
+    plan = SimpleNamespace(definition=SimpleNamespace(rounds=rounds, slice_ms=slice_ms))
+    pace = SimpleNamespace(affordable_rounds=lambda cohort, block: affordable)
+    context: Any = SimpleNamespace(plan=plan, pace=pace)
+    assert pilot._lacks_time(context, 0) is lacks

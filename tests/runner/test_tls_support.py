@@ -14,7 +14,7 @@ import pytest
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
-from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
+from pgperf.core.records import BulkInsert, Definition, LeftOut, Page, Route, WorkloadDefinition
 from pgperf.delay.relay import DelayRelay, RelayLoop
 from pgperf.install import launch
 from pgperf.runner import tls_support
@@ -59,6 +59,36 @@ def test_those_without_are_found_and_left_out(
     left = {(variant.layer, variant.route) for variant in make_plan(wanted, lacking).variants}
     everything = {(layer, route) for layer in wanted.layers for route in wanted.routes}
     assert left == everything - {("libpq", "tls"), ("psycopg2", "tls")}
+
+
+SITES_OWN = (
+    WorkloadDefinition("page", "", page=Page("/books/visit/")),
+    WorkloadDefinition("callable", "", orm="shop.touch"),
+    WorkloadDefinition("rows", "", bulk=BulkInsert("rows", "copy", "pgperf.rows", ("a",), ("int4",), (1,), 10)),
+)
+
+
+@pytest.mark.parametrize("work", SITES_OWN, ids=lambda work: work.name)
+def test_nothing_of_the_workload_runs_here(
+    tls: Route, site: CaptureSettings, work: WorkloadDefinition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client runs its operation once before it is ready, and no session is read-only yet."""
+    sent: list[protocol.Spec] = []
+
+    def send(_client: ClientProcess, spec: protocol.Spec) -> None:
+        sent.append(spec)
+        raise ClientFailed("enough")
+
+    monkeypatch.setattr(ClientProcess, "send", send)
+    names = ("psycopg", "django_cursor", "django_orm", "django_orm_async", "django_view")
+    wanted = replace(definition(*names), workloads=(work,))
+    assert tls_support.refusals(wanted, {"tls": tls}, site, []) == []
+    assert [spec.layer for spec in sent] == ["psycopg", *["django_cursor"] * 4]
+    for spec in sent:
+        assert spec.statements == sql_parameters.statements("SELECT 1", ())
+        assert (spec.site, spec.orm, spec.query, spec.page, spec.bulk) == (
+            False, "", {}, protocol.Page(), protocol.Bulk(),
+        )  # fmt: skip
 
 
 def test_no_client_is_started_if_no_route_requires_tls(routes: dict[str, Route]) -> None:

@@ -1,11 +1,13 @@
 """The example site's URLs, and pages that cannot be replayed below the view, or do more than read."""
 
+import logging
 import time
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
 from celery import shared_task
+from django.core.exceptions import SuspiciousOperation
 from django.core.mail import send_mail
 from django.db import connection, connections, transaction
 from django.http import HttpRequest, HttpResponse
@@ -99,6 +101,16 @@ def broken(request: HttpRequest) -> HttpResponse:
     return HttpResponse(str(Book.objects.count() / 0))
 
 
+def suspicious(request: HttpRequest) -> HttpResponse:
+    raise SuspiciousOperation("as an unknown host is")
+
+
+def logging_an_error(request: HttpRequest) -> HttpResponse:
+    """The page is answered, and ADMINS get a mail."""
+    logging.getLogger("django.shop").error("out of stock")
+    return HttpResponse(str(Book.objects.count()))
+
+
 def reading(request: HttpRequest) -> HttpResponse:
     with connection.cursor() as cursor:
         cursor.execute(request.GET["sql"])
@@ -162,6 +174,8 @@ urlpatterns = [
     path("tests/mail/", mail),
     path("tests/task/", queue),
     path("tests/broken/", broken),
+    path("tests/suspicious/", suspicious),
+    path("tests/logging-an-error/", logging_an_error),
     path("tests/two-lengths/", two_lengths),
     path("tests/reading/", reading),
     path("tests/redirect/", elsewhere_now),

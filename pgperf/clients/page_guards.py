@@ -13,6 +13,9 @@ from pgperf.core.exceptions import InvalidDefinition
 
 #: What one process has refused so far, in order.
 refused: list[str] = []
+#: The mails to ADMINS that errors of the site have caused so far. They are not sent, and nothing is
+#: raised: an error has to stay the one that it is.
+mailed: list[str] = []
 
 _MAIL = (
     ("django.core.mail.message", "EmailMessage", "send"),
@@ -35,7 +38,10 @@ _TASKS = (
 
 
 def install() -> None:
-    """Refuse mail and tasks in this process, whichever packages for them are installed."""
+    """Refuse mail and tasks in this process, whichever packages for them are installed. A mail that
+    the site's log sends to ADMINS is only noted.
+    """
+    import_module("django.utils.log").AdminEmailHandler.send_mail = _note_mail
     for where, reason in ((_MAIL, "it sends mail"), (_TASKS, "it queues a task")):
         for module, owner, method in where:
             if _is_installed(module):
@@ -44,8 +50,12 @@ def install() -> None:
 
 def refuse(reason: str) -> NoReturn:
     """Raises InvalidDefinition, and keeps the reason."""
-    refused.append(f"page: {reason}, so pgperf does not run it inside a client")
+    refused.append(refusal(reason))
     raise InvalidDefinition(refused[-1])
+
+
+def refusal(reason: str) -> str:
+    return f"page: {reason}, so pgperf does not run it inside a client"
 
 
 def refuse_alias(alias: str, using: str) -> NoReturn:
@@ -58,6 +68,10 @@ def _refusing(reason: str) -> Callable[..., NoReturn]:
         refuse(reason)
 
     return refused_call
+
+
+def _note_mail(_handler: Any, *_args: Any, **_named: Any) -> None:
+    mailed.append(refusal("it sends mail"))
 
 
 def _is_installed(module: str) -> bool:

@@ -63,16 +63,20 @@ class PageRequest:
             length = sum(map(len, response))
         finally:
             response.close()
-        if page_guards.refused or self._error:
-            self._raise_error()
+        if page_guards.refused or page_guards.mailed or self._error:
+            self._raise_error(response.status_code)
         return response.status_code, length
 
-    def _raise_error(self) -> None:
-        """Raises what the view raised, or what it was refused, if it has caught that."""
+    def _raise_error(self, status: int) -> None:
+        """Raises what the view raised, or what it was refused, if it has caught that. An answer that is
+        no page explains why the site's log sends mail.
+        """
         if page_guards.refused:
             raise InvalidDefinition(page_guards.refused[0])
-        assert self._error
-        raise self._error
+        if self._error:
+            raise self._error
+        _check_status(status)
+        raise InvalidDefinition(page_guards.mailed[0])
 
     def _compare(self, status: int, length: int) -> None:
         """Compare an answer with the first one, which must be a page. Raises InvalidDefinition."""

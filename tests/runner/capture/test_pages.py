@@ -158,10 +158,12 @@ def refused_in_one_sentence_with_the_remedy(said: str) -> None:
         ("/tests/elsewhere/", "the alias 'other'"),
         ("/tests/elsewhere-quietly/", "the alias 'other'"),
         ("/tests/mail/", "it sends mail"),
+        ("/tests/logging-an-error/", "it sends mail"),
         ("/tests/task/", "it queues a task"),
         ("/tests/redirect/", r"302 \(Found\)"),
         ("/tests/nowhere/", r"404 \(Not Found\)"),
-        ("/tests/broken/", "ZeroDivisionError in page_urls.py, line"),
+        ("/tests/broken/", "ZeroDivisionError in page_urls.py, line"),  # although it is mailed to ADMINS
+        ("/tests/suspicious/", r"400 \(Bad Request\); check ALLOWED_HOSTS"),
         ("/tests/two-lengths/", "its length was"),
     ],
 )

@@ -94,16 +94,29 @@ def summarise(
         "comparisons": variant_comparisons(time, asked),
         "ladders": [
             ladder.to_json()
-            for group in with_servers(definition, same_but_layer(originals))
+            for group in with_servers(definition, same_but_layer(sound))
             for ladder in ladders(time, group, django_driver)
         ],
         "geometric_means": [mean.to_json() for mean in geometric_means(definition, time, sound)],
         "levels": [level.to_json() for level in levels(time, sound, bases(sound))],
         "effects": effects(throughput, definition, sound),
         "scaling": [curve.to_json() for curve in scaling.curves(throughput, shown)],
-        "rate_searches": [found.to_json() for found in _rate_searches(definition, blocks, throughput, shown)],
+        "rate_searches": [
+            found.to_json()
+            for found in _rate_searches(definition, _sound(blocks, failing), throughput, shown)
+        ],
         "timeline": line.to_json() if line else {},
     }
+
+
+def _sound(blocks: Sequence[VariantBlock], failing: set[Variant]) -> list[VariantBlock]:
+    """The blocks, without the slices of searches in which too many requests failed, or in whose closed
+    loop.
+    """
+    return [
+        replace(block, slices=()) if {block.variant, block.variant.closed} & failing else block
+        for block in blocks
+    ]
 
 
 def _summarised(

@@ -78,17 +78,19 @@ def _examined(
 
 def time_statements(context: RunContext, groups: list[ClientGroup]) -> None:
     """Measure each statement of the operations with several, and the parts of pages, on the variants
-    that can.
+    that can: once, although each cohort has the reference.
     """
+    timed = {(each.workload, each.layer, each.mode, each.route) for each in context.statement_times}
+    parted = {(each.workload, each.mode, each.route) for each in context.page_parts}
     for group in groups:
         variant = group.variant
-        work = context.plan.definition.work(variant.workload)
+        work, place = context.plan.definition.work(variant.workload), (variant.mode, variant.route)
         if statement_times.are_timed(variant, work):
-            each = statement_times.measured(group, work, context.host)
-            place = (variant.workload, variant.layer, variant.mode, variant.route)
-            context.statement_times.append(StatementTimes(*place, each))
-            context.between_rounds(f"the statements of {variant.label} are timed one by one")
-        elif page_parts.are_measured(variant):
+            if (key := (variant.workload, variant.layer, *place)) not in timed:
+                each = statement_times.measured(group, work, context.host)
+                context.statement_times.append(StatementTimes(*key, each))
+                context.between_rounds(f"the statements of {variant.label} are timed one by one")
+        elif page_parts.are_measured(variant) and (variant.workload, *place) not in parted:
             context.page_parts.append(page_parts.measured(group))
             context.between_rounds(f"the parts of the page are timed for {variant.label}")
 

@@ -68,6 +68,16 @@ def test_a_server_that_the_run_lacks_leaves_a_shorter_ladder() -> None:
     assert [each.route for each in servers_of(ASKED, present)[VIEW]] == ["gunicorn", "kept"]
 
 
+def test_a_server_whose_requests_failed_stands_on_no_ladder() -> None:
+    requests = {"requests": 1000, "errors": {"status 502": 500}, "lengths": [9]}
+    measured = [
+        replace(each, http=requests) if each.variant.route == "nginx" else each
+        for each in blocks(VARIANTS, 6, 2, us)
+    ]
+    tcp = summarise(ASKED, VARIANTS, measured, "psycopg")["ladders"][0]
+    assert [step["server"] for step in tcp["steps"]] == ["", "", "gunicorn", "kept"]
+
+
 def test_the_comparison_that_decides_the_precision_is_the_same() -> None:
     page = [VIEW, *(variant("http", route) for route in BUILDS_ON)]
     assert (variant("http", "gunicorn"), VIEW) not in first_kind(ASKED, page)

@@ -15,13 +15,14 @@ from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
 from pgperf.analysis.rate_search import Outcome, RateSearch, searches
 from pgperf.analysis.summary import summarise
 from pgperf.core import protocol
-from pgperf.core.records import Route, WorkloadDefinition
+from pgperf.core.records import Route, Variant, WorkloadDefinition
 from pgperf.runner.plan import make_plan, round_order, sharing
 from pgperf.runner.rate_search import CURVE, Searches, tried
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s
 from pgperf.runner.slice_length import searched as searched_slice
 from pgperf.runner.slice_window import SliceWindow
+from tests.analysis.synthetic import definition as asked
 from tests.analysis.synthetic import piece
 from tests.runner import simulated_server
 from tests.runner.builders import definition
@@ -155,6 +156,24 @@ def test_a_slice_with_failed_requests_says_nothing() -> None:
     own.learned(CLOSED, piece(1.0, 0, errors=1), empty, None)
     own.learned(SEARCH, piece(1.0, 0, errors=1, due=100), empty, 1.0)
     assert own.next_rate(SEARCH) == pytest.approx(500.0)
+
+
+@pytest.mark.parametrize(
+    ("of", "failed", "expected"),
+    [(SEARCH, 1, Outcome.FOUND), (SEARCH, 2, Outcome.UNKNOWN), (CLOSED, 2, Outcome.UNKNOWN)],
+)
+def test_a_search_in_which_too_many_requests_failed_found_nothing(
+    of: Variant, failed: int, expected: Outcome
+) -> None:
+    """More than one in a thousand, as for every variant."""
+    requests = {"requests": 1000, "errors": {"status 503": failed}, "lengths": [9]}
+    measured = [
+        replace(each, http=requests) if each.variant == of else each
+        for each in simulated_server.searched(server(1000.0, 1), 50.0)
+    ]
+    summary = summarise(asked(rate_search_ms=50.0), [CLOSED, SEARCH], measured, "psycopg")
+    (one,) = map(RateSearch.from_json, summary["rate_searches"])
+    assert (one.outcome, one.rate is None) == (expected, expected == Outcome.UNKNOWN)
 
 
 def test_a_block_has_a_capacity_of_its_own_and_keeps_what_was_found() -> None:

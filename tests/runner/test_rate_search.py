@@ -171,7 +171,7 @@ def test_a_search_in_which_too_many_requests_failed_found_nothing(
         replace(each, http=requests) if each.variant == of else each
         for each in simulated_server.searched(server(1000.0, 1), 50.0)
     ]
-    summary = summarise(asked(rate_search_ms=50.0), [CLOSED, SEARCH], measured, "psycopg")
+    summary = summarise(replace(asked(), rate_search_ms=50.0), [CLOSED, SEARCH], measured, "psycopg")
     (one,) = map(RateSearch.from_json, summary["rate_searches"])
     assert (one.outcome, one.rate is None) == (expected, expected == Outcome.UNKNOWN)
 

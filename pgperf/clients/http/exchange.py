@@ -84,11 +84,15 @@ class Exchange:
         return -1 if self._received > MOST_BYTES else None
 
     def _redirect(self, status: int) -> str:
-        target = self._curl.getinfo(pycurl.REDIRECT_URL) if status in _REDIRECTS else None
-        if not target:
+        """Where a redirect leads; "" for another answer, or a target that is no URL."""
+        if status not in _REDIRECTS:
             return ""
-        place = _place(protocol.scrub(target, self._secrets))
-        return f"a redirect to {_printable(place)}, which is not followed"
+        try:
+            target = self._curl.getinfo(pycurl.REDIRECT_URL)  # UnicodeDecodeError, a ValueError
+            place = _place(protocol.scrub(target, self._secrets)) if target else ""
+        except ValueError:
+            return ""
+        return place and f"a redirect to {_printable(place)}, which is not followed"
 
 
 def _place(url: str) -> str:

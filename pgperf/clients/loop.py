@@ -214,6 +214,12 @@ def _address(spec: protocol.Spec) -> dict[str, str]:
     )
 
 
+def traced(statements: list[protocol.Statement]) -> protocol.Traced:
+    """The answer to `Trace`: without statements if no message can hold them. Those on the wire count."""
+    found = protocol.Traced(statements)
+    return found if len(protocol.encode(found)) <= protocol.MAX_LINE_BYTES else protocol.Traced([])
+
+
 class _Conversation:
     def __init__(self, client: Client, requests: BinaryIO, replies: BinaryIO) -> None:
         self._client, self._requests, self._replies = client, requests, replies
@@ -345,7 +351,7 @@ class _Conversation:
                     self._send(rows)
                 case protocol.Trace():
                     self._stage = "trace"
-                    self._send(protocol.Traced(self._trace(operation)))
+                    self._send(traced(self._trace(operation)))
                 case protocol.Instrument():
                     self._stage = "trace"
                     self._send(self._instrumented(operation, request.operations))

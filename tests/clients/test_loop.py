@@ -200,3 +200,12 @@ def test_a_client_loads_little_besides_its_driver(module: str) -> None:
     assert not heavy & set(loaded)
     if module == "fake_client":
         assert not {"asyncio", "ctypes", "logging", "subprocess", "psycopg", "psycopg2"} & set(loaded)
+
+
+@pytest.mark.parametrize(("count", "kept"), [(5_000, 5_000), (6_000, 0)])
+def test_more_statements_than_a_message_holds_are_not_traced(count: int, kept: int) -> None:
+    """Of a page that asks for each row: the run says how many it sends, not that its client failed."""
+    statement = protocol.Statement(sql="x" * 700, args=[4711])
+    found = loop.traced([statement] * count)
+    assert len(found.statements) == kept
+    assert len(protocol.encode(found)) <= protocol.MAX_LINE_BYTES

@@ -150,11 +150,12 @@ class FrontendParser:
 
 class BackendParser:
     """Follows the messages of the server: `rows` has the number of data rows of each completed
-    execution.
+    execution. `failed`: has one failed since the server was ready last?
     """
 
     def __init__(self) -> None:
         self.rows: list[int] = []
+        self.failed = False
         self._rows = 0
 
     def take(self, message: PgMessage) -> None:
@@ -164,7 +165,7 @@ class BackendParser:
             self.rows.append(self._rows)
             self._rows = 0
         elif message.kind == "E":
-            self._rows = 0
+            self._rows, self.failed = 0, True
 
 
 def without_channel_binding(message: PgMessage) -> PgMessage:

@@ -66,6 +66,14 @@ class _Parsers:
     frontend: FrontendParser = field(default_factory=FrontendParser)
     backend: BackendParser = field(default_factory=BackendParser)
 
+    def ready(self) -> None:
+        """All that was sent is answered: a statement that failed returned no rows, nor did those that
+        the server skipped after it.
+        """
+        if self.backend.failed:
+            self.backend.rows += [0] * (len(self.frontend.executed) - len(self.backend.rows))
+            self.backend.failed = False
+
 
 class WireProxy:
     """Listens for one client. Use as a context manager; then `route` leads through it."""
@@ -172,6 +180,8 @@ class WireProxy:
                     self._refuse_clear_text(message)
                     self._record(parsers.backend, message)
                     self._keep_refusal(message, parsers.frontend.executed)
+                    if message.kind == "Z":
+                        parsers.ready()
                 client.sendall(b"".join(message.raw for message in messages))
         _end(client)
 

@@ -42,6 +42,20 @@ def test_statements_are_recorded_over_every_route(routes: dict[str, Route], name
 
 
 @pytest.mark.parametrize("cursor", [psycopg.Cursor, psycopg.ClientCursor])
+def test_a_statement_that_fails_returns_no_rows(routes: dict[str, Route], cursor: Any) -> None:
+    """Those of the next statement are its own."""
+    with WireProxy(routes["tcp"]) as wire, connected(wire.route) as client:
+        wire.reset()
+        for sql in ("SELECT * FROM no_such_table", "SELECT 1 / (3 - g) FROM generate_series(1, 5) g"):
+            with pytest.raises(psycopg.Error):
+                cursor(client).execute(sql)
+            cursor(client).execute("SELECT generate_series(1, 5)")
+        heard = wire.recorded()
+    assert len(heard.executed) == 4
+    assert heard.rows == (0, 5, 0, 5)
+
+
+@pytest.mark.parametrize("cursor", [psycopg.Cursor, psycopg.ClientCursor])
 def test_a_refused_write_is_recorded_with_the_server_s_words(routes: dict[str, Route], cursor: Any) -> None:
     """Of one operation, and not those before it; the statement that came after it is another."""
     with WireProxy(routes["tcp"]) as wire, connected(wire.route) as client:

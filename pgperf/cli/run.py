@@ -18,6 +18,7 @@ from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
 from pgperf.conf import get_settings
 from pgperf.core import limits
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.exceptions import PgperfError, RunConflict, RunWaits
 from pgperf.core.records import CONNECTION_MODES, IDLES, PLACEMENTS, Definition, LeftOut
 from pgperf.models import Benchmark, Database, Run
@@ -140,7 +141,8 @@ def _left_out(asked: Run, definition: Definition) -> list[LeftOut]:
     """What cannot run where the run takes place, and so takes no time."""
     if asked.queue:
         missing = missing_layers(definition.layers, live_workers())
-        return [LeftOut(layer=layer, reason=reason) for layer, reason in missing.items()]
+        only = DEFAULT if definition.has_environments else ""
+        return [LeftOut(layer=layer, environment=only, reason=reason) for layer, reason in missing.items()]
     settings = get_settings()
     return skipped_layers(definition, settings.BUILD_DIR, settings.programs)
 

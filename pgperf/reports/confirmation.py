@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from pgperf.analysis import verdict_kinds
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Plan
@@ -65,9 +66,12 @@ def tested_title(run: Run) -> str:
 
 
 def _lacking(plan: Plan) -> str:
-    """A test needs both of its layers; why no live worker has one, "" if one has."""
+    """A test needs both of its layers; why no live worker has one, "" if one has. What workers know of
+    themselves is of the default environment.
+    """
     workers = live_workers()
-    for layer in plan.definition.layers:
+    elsewhere = {variant.layer for variant in plan.variants if variant.environment != DEFAULT}
+    for layer in (each for each in plan.definition.layers if each not in elsewhere):
         reasons = [worker.layers.get(layer, "") for worker in workers]
         if reasons and all(reasons):
             return f"{LAYERS[layer].title}: {reasons[0]}"

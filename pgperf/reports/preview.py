@@ -99,9 +99,10 @@ def preview(
     """
     workers = live_workers()
     skipped = skipped_layers(benchmark, workers)
-    left_out = [LeftOut(layer=layer, reason=reason) for layer, reason in skipped.items()]
-    left_out += [*_lacking_modes(benchmark), *_lacking_connections(benchmark, workers)]
     found = tuple(_environments(benchmark.environments if environments is None else environments, workers))
+    only = DEFAULT if found else ""  # what workers know of themselves is of their own environment
+    left_out = [LeftOut(layer=layer, environment=only, reason=reason) for layer, reason in skipped.items()]
+    left_out += [*_lacking_modes(benchmark), *_lacking_connections(benchmark, workers, only)]
     left_out += _lacking_environments(benchmark, found)
     rows = [Row(layer_title(layer), skipped.get(layer, "")) for layer in benchmark.layers]
     shown = Preview(
@@ -178,15 +179,17 @@ def _lacking_modes(benchmark: Benchmark) -> list[LeftOut]:
     ]
 
 
-def _lacking_connections(benchmark: Benchmark, workers: list[Worker]) -> Iterator[LeftOut]:
-    """Connection modes that none of the workers that can run the layer has, such as a pool without
-    its package.
+def _lacking_connections(
+    benchmark: Benchmark, workers: list[Worker], environment: str
+) -> Iterator[LeftOut]:
+    """Connection modes that none of the workers that can run the layer has in that environment, such
+    as a pool without its package.
     """
     for layer, mode in product(benchmark.layers, benchmark.connection_modes):
         able = [worker for worker in workers if not worker.layers.get(layer)]
         reasons = [worker.layers.get(connecting(layer, mode), "") for worker in able]
         if reasons and all(reasons):
-            yield LeftOut(layer=layer, connect=mode, reason=reasons[0])
+            yield LeftOut(layer=layer, connect=mode, environment=environment, reason=reasons[0])
 
 
 def _environments(names: Sequence[str], workers: list[Worker]) -> Iterator[EnvironmentRow]:

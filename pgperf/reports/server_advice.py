@@ -47,7 +47,8 @@ def stored(database: Database, runs: QuerySet[Run]) -> StoredSettings | None:
     if run is None:
         return None
     machine = _part(run, "machine") if _part(run, "machine").get("has_server") is True else {}
-    cpus = machine.get("processors", _part(run, "server_host").get("processors"))
+    elsewhere = _part(run, "server_host").get("processors")
+    cpus = machine.get("cpus", machine.get("processors", elsewhere))  # older runs know the worker's only
     memory = _count(machine.get("memory_bytes"))
     sources = {name: str(source) for name, source in _part(run, SETTING_SOURCES).items()}
     return StoredSettings(

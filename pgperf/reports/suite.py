@@ -25,8 +25,6 @@ from pgperf.reports.table import (
     Column,
     Note,
     Table,
-    exact,
-    file_columns,
     interval,
     interval_column,
     number,
@@ -214,6 +212,7 @@ def number_table(setting: Setting, among: Sequence[Setting]) -> Table:
 
 def mean_table(rows: RunRows) -> Table:
     """The geometric mean of each layer, as pages and files have it."""
+    means = rows.geometric_means
     columns = (
         text_column(_("Layer"), "layer"),
         text_column(_("against"), "baseline"),
@@ -226,9 +225,21 @@ def mean_table(rows: RunRows) -> Table:
         interval_column("low", "high"),
         Column(_("blocks"), keys=("blocks", "sample")),
         text_column(_("workloads"), "workloads"),
-        *file_columns(("environment", "rate", "hosts", "base_mode")),
+        _telling(_("environment"), "environment", (mean.environment for mean in means)),
+        _telling(_("rate"), "rate", (mean.rate for mean in means)),
+        _telling(_("load hosts"), "hosts", (mean.hosts for mean in means)),
+        _telling(_("mode compared with"), "base_mode", (True, *(_base_mode(mean) == mean.mode for mean in means))),
     )
-    return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, rows.geometric_means)], "means")
+    return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, means)], "means")
+
+
+def _telling(title: str, key: str, values: Iterable[object]) -> Column:
+    """A column that pages show where it tells rows apart."""
+    return Column(title, keys=(key,), numeric=False, file_only=len(set(values)) <= 1)
+
+
+def _base_mode(mean: GeometricMean) -> str:
+    return mean.base_mode or mean.mode
 
 
 def mean_chart(setting: Setting) -> Chart:
@@ -437,10 +448,10 @@ def _mean_row(mean: GeometricMean) -> tuple[Cell, ...]:
         ratio_interval(mean.low, mean.high),
         Cell(number_format.whole(mean.blocks), (mean.blocks, mean.sample)),
         words(", ".join(mean.workloads), " ".join(mean.workloads)),
-        exact(mean.environment),
-        exact(mean.rate),
-        exact(mean.hosts),
-        exact(mean.base_mode or mean.mode),
+        words(mean.environment, mean.environment),
+        words(rate_title(mean.rate), mean.rate),
+        words(number_format.whole(mean.hosts), mean.hosts),
+        words(_base_mode(mean), _base_mode(mean)),
     )
 
 

@@ -18,6 +18,7 @@ from pgperf.core.records import CONNECTIONS, ENVIRONMENTS, SETTING_SOURCES
 from pgperf.install.environments import UsableEnvironment
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.cpu import stolen_time
+from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
 
@@ -133,6 +134,7 @@ def _machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _cpuinfo("model name"),
+        "cpus": Host.here().cpus,
         "processors": len(os.sched_getaffinity(0)),
         "memory_bytes": psutil.virtual_memory().total,
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),

@@ -72,6 +72,16 @@ def test_a_setting_of_the_command_line_that_is_as_advised_is_not_named(admin_pag
     assert "the present value comes from" not in text
 
 
+@pytest.mark.parametrize(("cpus", "shown"), [({"cpus": 64}, 64), ({}, 2)])
+def test_the_server_has_the_cpus_of_the_host_and_not_the_worker_s(
+    admin_page: Client, db: None, cpus: dict[str, int], shown: int
+) -> None:
+    """Those of the worker are what older runs know."""
+    machine = {**factories.ENVIRONMENT["machine"], "has_server": True, "processors": 2}
+    text = page(admin_page, make_run({**factories.ENVIRONMENT, "machine": machine | cpus}).database)
+    assert f"CPUs: {shown}," in text
+
+
 def test_settings_that_no_statement_changes_are_not_as_advised() -> None:
     server = Server(memory_kb=16 << 20, version=18.0)
     sources = {each.name: "command line" for each in advise(server)}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pgperf.core.layers import connecting
 from pgperf.models import Benchmark, Target, Worker, Workload
 from pgperf.reports import number_format
 from pgperf.reports.preview import preview, skipped_layers
@@ -191,3 +192,38 @@ def test_a_worker_that_cannot_run_the_layer_says_nothing_of_its_pool() -> None:
     factories.make_worker("b", psycopg="not installed")
     (found,) = preview(make_pool_benchmark(), factories.make_database(), quick=True).lacking
     assert found.reason == NO_PACKAGE
+
+
+@pytest.mark.parametrize(
+    ("layers", "names", "variants"),
+    [(["libpq", "asyncpg"], ["default", "new"], 4), (["asyncpg"], ["new"], 2)],
+)
+def test_what_the_default_environment_lacks_another_may_have(
+    layers: list[str], names: list[str], variants: int, settings: Any
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"new": "/new/bin/python"}}
+    worker = factories.make_worker(asyncpg="not installed")
+    found = {"new": {"python": "3.13.0", "pgperf": "0.1.0", "packages": {"asyncpg": "0.31"}}}
+    Worker.objects.update(versions={**worker.versions, "environments": found})
+    benchmark = factories.make_benchmark(layers=layers, routes=["tcp"], modes=["extended"], environments=names)
+    shown = preview(benchmark, factories.make_database(), quick=True)
+    assert (shown.refusal, shown.variants) == ("", variants)
+    assert [row.reason for row in shown.rows] == [""] * len(layers)
+
+
+def test_a_pool_may_be_in_one_environment_only(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"new": "/new/bin/python"}}
+    worker = factories.make_worker()
+    pool = connecting("psycopg", "pool")
+    found = {"new": {"python": "3.13.0", "pgperf": "0.1.0", "packages": {}}}
+    Worker.objects.update(
+        layers={**worker.layers, pool: "psycopg_pool is not installed"},
+        versions={**worker.versions, "environments": found},
+    )
+    asked = {"layers": ["psycopg"], "routes": ["tcp"], "connection_modes": ["persistent", "pool"]}
+    database = factories.make_database()
+    both = preview(factories.make_benchmark(**asked, environments=["default", "new"]), database, quick=True)
+    assert both.variants == 5  # persistent in both, the pool in one, and two controls
+    assert [each.parts for each in both.lacking] == [("pool, default",)]
+    alone = preview(factories.make_benchmark("other", **asked), database, quick=True)
+    assert alone.variants == 2

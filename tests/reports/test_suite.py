@@ -306,6 +306,35 @@ def test_json_and_csv_have_the_geometric_means() -> None:
     assert len(means_csv(measured(WORKS[:2])).splitlines()) == 1
 
 
+def named_means(run: Run) -> list[tuple[str, ...]]:
+    """The rows of the table as pages have it, without figures."""
+    table = suite.mean_table(read(run)).shown()
+    figures = {"ratio", "low", "high", "blocks"}
+    named = [place for place, column in enumerate(table.columns) if not figures & set(column.keys)]
+    return [tuple(row[place].text for place in named) for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    ("more", "column"),
+    [
+        ({}, "mode compared with"),
+        ({"environment": "new"}, "environment"),
+        ({"rate": 500.0}, "rate"),
+        ({"hosts": 2}, "load hosts"),
+    ],
+)
+def test_the_rows_of_the_means_can_be_told_apart(more: dict[str, Any], column: str) -> None:
+    run = in_two_modes()
+    if more:
+        means = [mean for mean in run.summary["geometric_means"] if mean["base_mode"] == mean["mode"]]
+        run.summary["geometric_means"] = [*means, *({**mean, **more} for mean in means)]
+        run.save()
+    found = named_means(run)
+    assert len(found) == len(set(found)) == 4
+    shown = {each.title for each in suite.mean_table(read(run)).shown().columns}
+    assert shown & {"mode compared with", "environment", "rate", "load hosts"} == {column}
+
+
 def test_each_number_of_load_hosts_has_its_own_means() -> None:
     run = measured()
     for row in run.variants.all():

@@ -8,6 +8,7 @@ a text that it stored again after it had dropped the statement. They are masked 
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import count
 
 from pgperf.core.sql_lexer import Token, TokenKind, tokens
@@ -47,13 +48,23 @@ def placeholders(sql: str) -> tuple[str, list[int]]:
 
 
 def typed_value(text: str) -> str | int | float | bool | None:
-    """A JSON scalar as that value, and any other text as text: 42, "42", true, null, Cobalt Press."""
+    """A JSON scalar as that value, and any other text as text: 42, "42", true, null, Cobalt Press. So
+    is a decimal that no float equals, which PostgreSQL reads exactly.
+    """
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_exact)
         str(value).encode()
     except (ValueError, RecursionError):
         return text
     return text if isinstance(value, list | dict) or "\0" in str(value) else value
+
+
+def _exact(text: str) -> float:
+    """Raises ValueError for another number than a float's shortest text."""
+    value = float(text)
+    if Decimal(repr(value)) != Decimal(text):
+        raise ValueError
+    return value
 
 
 def _number(token: Token) -> int:

@@ -30,6 +30,7 @@ HTML_TYPE = "text/html; charset=utf-8"
 _WITH_NAMES = ("verdict", "diagnostics", "cpu_account")
 _ROLE = re.compile(r'(\bGRANT [\w, ]+ TO )("(?:[^"]|"")*"|\w+)')
 _USER = re.compile(r"(\(pid \d+), user [^)]*\)")
+_PAUSED = re.compile(r"(because ).*( paused pgperf)", re.DOTALL)
 _STYLES = Path(__file__).parent.parent / "static" / "pgperf"
 
 
@@ -42,12 +43,21 @@ def run_html(run: Run, viewer: Any = None) -> str:
     return _rendered("run", {
         "title": str(run),
         "run": run,
-        "error": named(run.error, viewer),
+        "error": _error(run, viewer),
         "duration": _duration(run),
         "measured_on": environment_line(run.environment),
         "confirms": {"variant": tested_title(run), "change": intervention_title(run.intervention)},
         "result": result_of(_nameless_rows(run)),
     })  # fmt: skip
+
+
+def _error(run: Run, viewer: Any) -> str:
+    """That of a failed run as it is; of others without the worker, and without who paused pgperf."""
+    text = named(run.error, viewer)
+    if run.status == Run.Status.FAILED:
+        return text
+    text = text.replace(run.worker, "…") if run.worker else text
+    return _PAUSED.sub(r"\1…\2", text)
 
 
 def comparison_html(found: SeveralRuns) -> str:

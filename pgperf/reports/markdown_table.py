@@ -1,11 +1,15 @@
 """Tables as Markdown to paste into a ticket."""
 
+import re
 from collections.abc import Iterable
 
 from pgperf.reports.table import Table
 
 #: These would end a cell, begin HTML or emphasis, or start a code span.
 _ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\|<>*`"} | {"\n": " ", "\r": " "})
+
+#: An underscore within a word, as in django_orm, is none.
+_EMPHASIS = re.compile(r"(?<!\w)_|_(?!\w)|(?<=_)_|_(?=_)")
 
 
 def table(made: Table) -> str:
@@ -24,7 +28,7 @@ def table(made: Table) -> str:
 
 def escaped(text: str) -> str:
     """The text as itself: no markup, no link, no end of a cell."""
-    return text.translate(_ESCAPED).replace("](", "]\\(")
+    return _EMPHASIS.sub(r"\\_", text.translate(_ESCAPED)).replace("](", "]\\(")
 
 
 def cells(texts: Iterable[str]) -> list[str]:

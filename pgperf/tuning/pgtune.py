@@ -114,9 +114,9 @@ def _parallel(server: Server) -> Iterator[Advice]:
     half = ceil(cpus / 2)
     gather = half if server.profile == "dw" else min(half, 4)
     yield Advice("max_worker_processes", str(cpus), _("one for each CPU"))
-    yield Advice(
-        "max_parallel_workers_per_gather", str(gather), _("half of the CPUs, 4 at most except for dw")
-    )
+    if server.version >= 9.6:
+        why = _("half of the CPUs, 4 at most except for dw")
+        yield Advice("max_parallel_workers_per_gather", str(gather), why)
     if server.version >= 10:
         yield Advice("max_parallel_workers", str(cpus), _("one for each CPU"))
     if server.version >= 11:

@@ -171,7 +171,7 @@ def _lookup_problem(model: type[Model], name: str, value: Any) -> str:
         model._default_manager.filter(**{name: value})
     except ValidationError as error:
         return f"{name}: {' '.join(error.messages)}"
-    except (FieldError, TypeError, ValueError, AttributeError) as error:
+    except (FieldError, TypeError, ValueError, AttributeError, OverflowError) as error:
         return f"{name}: {error}"
     return ""
 

@@ -82,6 +82,23 @@ def test_a_site_without_pages_makes_the_same_file(run: Run) -> None:
         assert run_html(run) == html
 
 
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (Run.Status.CANCELLED, "Ended because ada.lovelace paused pgperf."),
+        (Run.Status.LOST, "No sign of life from pgperf@secret-host for 30 s: it was killed."),
+    ],
+)
+def test_the_reason_of_an_end_names_nobody(run: Run, status: str, error: str) -> None:
+    run.status, run.error, run.worker = status, error, "pgperf@secret-host"
+    run.save()
+    html = run_html(run)
+    assert not re.search("lovelace|secret-host", html)
+    assert re.search(r"because … paused pgperf|No sign of life from … for 30 s", html)
+    run.status = Run.Status.FAILED
+    assert error in run_html(run)
+
+
 def test_names_of_people_and_hosts_stay_out(run: Run) -> None:
     run.requested_by = User.objects.create_user("ada.lovelace")
     run.worker = "pgperf@secret-host"

@@ -23,7 +23,7 @@ def values(gb: float = 16, **fields: Any) -> dict[str, str]:
 def servers(**fixed: Any) -> st.SearchStrategy[Server]:
     fields = {
         "memory_kb": st.integers(*records.MEMORY_KB),
-        "version": st.sampled_from([9.6, 10.0, 11.0, 12.0, 14.0, 15.0, 17.0, 18.0, 19.0]),
+        "version": st.sampled_from([9.5, 9.6, 10.0, 11.0, 12.0, 14.0, 15.0, 17.0, 18.0, 19.0]),
         "cpus": st.none() | st.integers(*records.CPUS),
         "profile": st.sampled_from(records.PROFILES),
         "connections": st.none() | st.integers(*records.CONNECTIONS),
@@ -94,6 +94,7 @@ def test_profiles(
         (13.0, 12, "web", ("12", "4", "12", "4")),
         (10.0, 31, "web", ("31", "4", "31", None)),
         (9.6, 12, "web", ("12", "4", None, None)),
+        (9.5, 12, "web", ("12", None, None, None)),
         (12.0, 31, "dw", ("31", "16", "31", "4")),
     ],
 )

@@ -106,6 +106,7 @@ def test_each_operation_runs_a_new_query(shelf: Book) -> None:
         ({"lookup": {"author": {"id": 1}}}, "lookup", "give text, a number"),
         ({"lookup": {"year__in": [[1]]}}, "lookup", "give text, a number"),
         ({"lookup": {"pages": float("nan")}}, "lookup", "give text, a number"),
+        ({"model": "pgperf.VariantResult", "lookup": {"us_per_op": 10**400}}, "lookup", "int too large"),
         ({"lookup": {"_connector": "OR 1=1 OR"}}, "lookup", "do not begin with an underscore"),
         ({"lookup": {"_negated": True}}, "lookup", "do not begin with an underscore"),
         ({"lookup": ["title"]}, "lookup", "Give a JSON object"),

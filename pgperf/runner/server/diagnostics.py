@@ -47,6 +47,14 @@ _ON_LOAD_HOSTS = (
     "pg_stat_statements.track is none, and is not switched on for clients on load hosts; set it to top on the"
     " server"
 )
+_SEVERAL_WORKERS = (
+    "pg_stat_statements.track is none, and is switched on for one session of a process only, not for those of several"
+    " workers; set it to top on the server"
+)
+_POOL_RESETS = (
+    "pg_stat_statements.track is none, and cannot be switched on in a pool that resets its sessions; set it to top on"
+    " the server"
+)
 _HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
 _OF_WEB_SERVER = "the sessions of a web server serve other requests too, and are not told apart"
 #: The note if there is no direct route.
@@ -293,16 +301,26 @@ class _DiagnosticSlice:
 
     def _switch_on(self) -> str:
         """Let the server count the statements of the variant's sessions; why not, or "" if it does."""
-        if self._route.pooler not in ("", "session"):
-            return _SHARED_CONNECTIONS
-        if self._makes_sessions():
-            return _NEW_SESSIONS
-        if self._group.variant.hosts:
-            return _ON_LOAD_HOSTS
+        if refusal := self._lasting_sessions():
+            return refusal
         if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
             return _DENIED.format(self._route.user)
         self._switched_on = True
         return ""
+
+    def _lasting_sessions(self) -> str:
+        """Why what is set in the clients' sessions would not last in all of them; "" if it does."""
+        variant = self._group.variant
+        if self._route.pooler not in ("", "session"):
+            return _SHARED_CONNECTIONS
+        if self._makes_sessions():
+            return _NEW_SESSIONS
+        if variant.hosts:
+            return _ON_LOAD_HOSTS
+        if variant.workers > 1 and not layers.is_async(variant.layer):  # whose tasks share one session
+            return _SEVERAL_WORKERS
+        resets = variant.connect == "pool" and not layers.LAYERS[variant.layer].pool_module  # asyncpg's own
+        return _POOL_RESETS if resets else ""
 
     def _switch_off(self) -> None:
         """What follows in the same sessions is timed without counting."""

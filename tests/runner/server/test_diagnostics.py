@@ -343,6 +343,23 @@ def test_a_login_that_may_not_have_its_statements_counted(
     )
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"workers": 3}, "not for those of several workers"),
+        ({"layers": ("asyncpg",), "modes": ("extended",), "connection_modes": ("pool",)}, "resets its sessions"),
+    ],
+)
+def test_sessions_in_which_counting_cannot_be_switched_on(
+    routes: dict[str, Route], changed: dict[str, Any], reason: str
+) -> None:
+    """The layers did the same work: less that was counted would say that they had not."""
+    (found, _control) = run(asked(ONE_ROW, "tcp", **changed), routes, Watcher())
+    assert found["statements"] is None
+    assert reason in found["notes"]["statements"]
+    assert "GRANT" not in found["notes"]["statements"]
+
+
 def test_a_console_that_refuses_the_login(routes: dict[str, Route]) -> None:
     """It is queried once. The other sources still answer."""
     refused = replace(routes["pgbouncer"], user="somebody-else")

@@ -7,16 +7,21 @@ import sys
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from django.conf import settings
 
+from pgperf.clients.pgbench.process import Finished
+from pgperf.clients.pgbench.report import Summary
+from pgperf.clients.programs.pgbench_client import PgbenchOperation
 from pgperf.core import protocol, sql_parameters
+from pgperf.core.pgbench import Script
 from pgperf.core.records import Route
 from tests.clients.driving import Driven
 
@@ -262,6 +267,52 @@ def test_no_file_stays(client: Driven, spec: Spec, tmp_path: Path) -> None:
     client.read(protocol.Ready)
     measured(client, BY_COUNT)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_logs_of_a_killed_client_are_removed_later(client: Driven, spec: Spec, tmp_path: Path) -> None:
+    gone, here, young = (
+        tmp_path / f"pgperf-pgbench-{pid}-x" for pid in (2**22 + 1, os.getpid(), 2**22 + 2)
+    )
+    for each in (gone, here, young):
+        each.mkdir()
+        (each / "log.1").write_text("0 1 2\n")
+    for each in (gone, here):
+        os.utime(each, (0, 0))
+    client.send(spec())
+    client.read(protocol.Ready)
+    assert sorted(tmp_path.iterdir()) == sorted([here, young])
+
+
+class Recorded:
+    """A pgbench of two clients in which an operation takes a second alone and three together. It keeps
+    how long it might take.
+    """
+
+    def __init__(self) -> None:
+        self.limits: list[float | None] = []
+
+    def run(self, _script: str, arguments: Sequence[str], limit_s: float | None) -> Finished:
+        self.limits.append(limit_s)
+        elapsed_s, clients = (1.0, 1) if "--client=1" in arguments else (3.0, 2)
+        summary = Summary(transactions=clients, failed=0, tps=clients / elapsed_s, server_version="18.6")
+        return Finished(summary, 0, 0, elapsed_s, 0, 0)
+
+
+@pytest.mark.parametrize("connection_mode", ["persistent", "per_operation"])
+def test_slices_by_time_hold_operations_as_slow_as_they_are_together(spec: Spec, connection_mode: str) -> None:
+    """And pgbench is not ended before the operations under way at the end of its time."""
+    recorded: Any = Recorded()
+    start = recorded.run("", ["--client=1"], None)
+    operation = PgbenchOperation(
+        recorded, spec(workers=2, connection_mode=connection_mode), Script("SELECT 1;", {}), start
+    )
+    operation()
+    before_s = operation._time_s(BY_TIME)
+    operation._run(BY_COUNT, 5, ())
+    after_s = operation._time_s(BY_TIME)
+    assert after_s - before_s == (6 if connection_mode == "per_operation" else 0)
+    operation._run(BY_TIME, 0, ())
+    assert recorded.limits == [None, None, None, after_s + 2 * 1.0]
 
 
 def test_the_password_is_in_no_argument_and_no_environment(client: Driven, spec: Spec, tcp: Route) -> None:

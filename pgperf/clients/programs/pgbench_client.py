@@ -5,6 +5,7 @@ connections it counts transactions and times none: its log of transactions costs
 one. With `-C` it logs them, which is a thousandth of a connection.
 """
 
+import os
 import resource
 import shutil
 import sys
@@ -12,6 +13,7 @@ import tempfile
 import time
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -37,6 +39,9 @@ _TOO_SLOW = (
     " choose a longer slice_ms"
 )
 _LEAST_OPERATIONS = 3
+#: The directory of a slice's logs: that, the client's pid, and a name.
+_LOGS = "pgperf-pgbench-"
+_OLD_S = 3600.0
 #: pgbench may take so many times its time, besides its start and the operations under way at the end.
 _LONGER = 1.1
 
@@ -62,6 +67,7 @@ class PgbenchClient:
         _, hard = resource.getrlimit(resource.RLIMIT_STACK)
         resource.setrlimit(resource.RLIMIT_STACK, (_STACK_BYTES, hard))
         self._pgbench = Pgbench(program, spec)
+        _remove_old_logs()
 
     def connect(self, spec: protocol.Spec) -> None:
         """Connect with all clients once, to learn how long that takes."""
@@ -90,6 +96,7 @@ class PgbenchOperation:
         self._pgbench, self._spec, self._script, self._start = pgbench, spec, code, start
         self._connects = spec.connection_mode == "per_operation"
         self._once_s = 0.0  # the longest of the single operations so far, with the start of pgbench
+        self._together_s = 0.0  # the longest mean of those of a slice by count, in which all clients work
 
     def __call__(self) -> int:
         """Run the statements once. pgbench does not say how many rows they read."""
@@ -123,7 +130,7 @@ class PgbenchOperation:
 
     def _logged(self, request: protocol.Slice) -> Timing:
         """The first transaction of each client is its lead-in: nobody knows when it began."""
-        with tempfile.TemporaryDirectory(prefix="pgperf-pgbench-") as directory:
+        with tempfile.TemporaryDirectory(prefix=f"{_LOGS}{os.getpid()}-") as directory:
             logging = ("--connect", "--log", f"--log-prefix={directory}/log")
             done = self._run(request, request.count and request.count + 1, logging)
             lines = chain.from_iterable(log.read_text().splitlines() for log in Path(directory).iterdir())
@@ -148,11 +155,16 @@ class PgbenchOperation:
         time_s = self._time_s(request)
         length = f"--transactions={count}" if request.count else f"--time={time_s}"
         arguments = [*_load(self._spec, length), *self._how(), *more]
-        return self._pgbench.run(self._script.text, arguments, None if request.count else time_s)
+        if not request.count:
+            longest_s = time_s + self._spec.workers * self._once_s  # with the operations under way
+            return self._pgbench.run(self._script.text, arguments, longest_s)
+        done = self._pgbench.run(self._script.text, arguments, None)
+        self._together_s = max(self._together_s, done.summary.mean_s(self._spec.workers))
+        return done
 
     def _time_s(self, request: protocol.Slice) -> int:
         """As asked; where the log tells the time from one end to the next, long enough for three."""
-        least_s = _LEAST_OPERATIONS * self._once_s if self._connects else 0.0
+        least_s = _LEAST_OPERATIONS * max(self._once_s, self._together_s) if self._connects else 0.0
         return time_s(self._start.elapsed_s, max(least_s, (request.lead_in_ns + request.window_ns) / 1e9))
 
     def _overran_ns(self, request: protocol.Slice, done: Finished) -> int:
@@ -215,6 +227,18 @@ def _timing(done: Finished, clients: Clients, window: tuple[int, int]) -> Timing
         phases=["connect"],
         window_ns=closes - opens,
     )
+
+
+def _remove_old_logs() -> None:
+    """Those of clients that were killed within a slice. Another container may share the directory, but
+    no slice takes so long.
+    """
+    oldest = time.time() - _OLD_S
+    for directory in Path(tempfile.gettempdir()).glob(f"{_LOGS}*-*"):
+        pid = directory.name.removeprefix(_LOGS).partition("-")[0]
+        with suppress(OSError):
+            if not Path("/proc", pid).exists() and directory.stat().st_mtime < oldest:
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

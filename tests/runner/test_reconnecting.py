@@ -162,7 +162,7 @@ def test_a_postmaster_that_may_not_be_bound_leaves_all_to_the_scheduler(
 def test_backends_that_stay_disturb_their_slice(
     routes: dict[str, Route], postmaster: psutil.Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(departure, "_remaining", lambda pids, deadline: 2)
+    monkeypatch.setattr(departure, "_left_here", lambda found, deadline: 2)
     _result, watcher = run(routes, postmaster, "tcp", clients=(1,), rounds=1)
     reasons = {piece.disturbed for block in watcher.blocks for piece in block.slices}
     assert reasons == {"2 of its backends had not left the server after 5 s"}

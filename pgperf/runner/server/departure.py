@@ -10,7 +10,7 @@ import select
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from pgperf.core.answers import PID, TEXT, TRUTH, ControlQuery
 from pgperf.runner.cpu import schedstat
@@ -18,6 +18,10 @@ from pgperf.runner.cpu import schedstat
 TIMEOUT_S = 5.0
 #: Between two queries, where no event tells that a backend has left.
 _POLL_S = 0.005
+#: Between two queries, where events do.
+_AGAIN_S = 0.05
+#: How long a process that the server does not list may be one of the slice.
+_UNLISTED_S = 1.0
 
 # A session whose state is hidden from this login counts as idle.
 _SESSIONS = ControlQuery(
@@ -49,8 +53,8 @@ def of_backends(
     """
     deadline = time.monotonic() + timeout_s
     if postmaster:
-        pids = leaving(ask, applications, postmaster, since_ticks)
-        return _said(_remaining(pids, deadline), timeout_s)
+        left = _left_here(lambda: leaving(ask, applications, postmaster, since_ticks), deadline)
+        return _said(left, timeout_s)
     return _said(_polled(lambda: _named(ask, applications), deadline), timeout_s)
 
 
@@ -63,7 +67,16 @@ def of_statements(ask: Ask, applications: Collection[str], timeout_s: float = TI
     return _said(_polled(lambda: _named(ask, applications, only_busy=True), deadline), timeout_s)
 
 
-def leaving(ask: Ask, applications: Collection[str], postmaster: int, since_ticks: int = 0) -> set[int]:
+class Leaving(NamedTuple):
+    """Processes of the slice: those of its connections that the server still lists by name, and those
+    that it does not list, which may be on their way out, or another's that has not logged in yet.
+    """
+
+    named: set[int]
+    unlisted: set[int]
+
+
+def leaving(ask: Ask, applications: Collection[str], postmaster: int, since_ticks: int = 0) -> Leaving:
     """The processes of these connections, and those that the server does not list any more.
 
     The server never lists some that stay: the log writer, the statistics collector up to version 14,
@@ -74,7 +87,24 @@ def leaving(ask: Ask, applications: Collection[str], postmaster: int, since_tick
     rows = ask(_SESSIONS)
     unlisted = children - {pid for pid, _name, _busy in rows}
     stays = {pid for pid in unlisted if schedstat.started(pid) < since_ticks or _has_no_client(_title(pid))}
-    return unlisted - stays | {pid for pid, name, _busy in rows if name in applications}
+    return Leaving({pid for pid, name, _busy in rows if name in applications}, unlisted - stays)
+
+
+def _left_here(found: Callable[[], Leaving], deadline: float) -> int:
+    """Wait for processes on this machine; how many are still there at the deadline.
+
+    The server is asked again and again: a login of another user that it did not list has a name
+    then. What it does not list for long has sent no login, while those of the slice have.
+    """
+    listed_by = time.monotonic() + _UNLISTED_S
+    named, unlisted = found()
+    pids = named | unlisted
+    while pids and (left := _remaining(pids, min(deadline, time.monotonic() + _AGAIN_S))):
+        if (now := time.monotonic()) >= deadline:
+            return left
+        named, unlisted = found()
+        pids &= named | unlisted if now < listed_by else named
+    return 0
 
 
 def _has_no_client(title: str) -> bool:

@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import psutil
 import psycopg
@@ -122,6 +123,27 @@ def test_a_process_from_before_the_run_is_not_waited_for(
         finally:
             process.kill()
     assert bool(said) is waits
+
+
+@pytest.mark.parametrize("is_listed_later", [True, False], ids=["logs in", "is silent"])
+def test_a_connection_of_another_user_that_has_not_logged_in_is_not_waited_for(
+    postmaster: int, monkeypatch: pytest.MonkeyPatch, is_listed_later: bool
+) -> None:
+    """The server lists it when it has. Until then it looks like a backend on its way out."""
+    title, asked = "postgres: ada shop 10.0.0.7(51234) authentication", count()
+    if not is_listed_later:
+        monkeypatch.setattr(departure, "_UNLISTED_S", 0.1)
+    with psutil.Popen([title], executable="/bin/cat", stdin=subprocess.PIPE) as process:
+        monkeypatch.setattr(schedstat, "children", lambda pid: [process.pid])
+
+        def ask(_query: object) -> list[tuple[object, ...]]:
+            return [(process.pid, "another", True)] if next(asked) and is_listed_later else []
+
+        try:
+            assert departure.of_backends(ask, [OURS], postmaster, LONG_S) == ""
+            assert process.is_running()
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM])

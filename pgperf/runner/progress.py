@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from statistics import fmean
 
 from pgperf.core import protocol
 from pgperf.core.records import Plan, Variant
@@ -44,9 +45,11 @@ class Progress:
         self, cohort: int, slices: Mapping[str, protocol.Slice], op_s: Mapping[Variant, float]
     ) -> None:
         """The cohort's pilot chose these slices, by workload, and found these times of operations."""
-        self._predicted_s[Step(cohort, run_time.ROUND)] = run_time.round_s(
-            self._plan.definition, slices, op_s
-        )
+        definition = self._plan.definition
+        self._predicted_s[Step(cohort, run_time.ROUND)] = run_time.round_s(definition, slices, op_s)
+        known = [op_s[variant] for variant in self._plan.cohorts[cohort].diagnosed if variant in op_s]
+        if known and (step := Step(cohort, run_time.DIAGNOSTIC)) in self._predicted_s:
+            self._predicted_s[step] = fmean(run_time.diagnostic_s(definition, each) for each in known)
 
     def left_s(self) -> float:
         """The wall time of the steps that are left."""

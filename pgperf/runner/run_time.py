@@ -160,11 +160,14 @@ def predicted_slices(definition: Definition, cohort: Cohort) -> dict[str, protoc
     return {name: slice_length.predicted(definition, own) for name, own in by_workload.items()}
 
 
-def diagnostic_s(definition: Definition) -> float:
-    """A diagnostic slice; 0 without diagnostics."""
+def diagnostic_s(definition: Definition, op_s: float = 0.0) -> float:
+    """A diagnostic slice; 0 without diagnostics. Its lead-in has one operation at least, and the last
+    one of its window ends when it ends.
+    """
     if not definition.diagnostic_ms:
         return 0.0
-    return (definition.diagnostic_ms + definition.lead_in_ms) / 1000 + _QUERIES_S
+    lead_in_s = max(definition.lead_in_ms / 1000, op_s)
+    return lead_in_s + definition.diagnostic_ms / 1000 + op_s + _QUERIES_S
 
 
 def _overhead_s(definition: Definition, variant: Variant) -> float:

@@ -15,6 +15,7 @@ from pgperf.runner.slice_window import time_per_op_us
 
 _WINDOW_NS = 50_000_000
 _LEAD_IN = 5
+_SLOW_S = 0.2
 #: Statements with different texts that are measured; those after them are not.
 MOST_TEXTS = 50
 
@@ -37,9 +38,13 @@ def are_timed(variant: Variant, work: WorkloadDefinition) -> bool:
 
 
 def predicted_s(variant: Variant, work: WorkloadDefinition) -> float:
-    """The least wall time of `measured`; 0 for a variant whose statements are not timed."""
-    count = min(MOST_TEXTS, len(distinct(work))) if are_timed(variant, work) else 0
-    return count * _WINDOW_NS / 1e9
+    """The least wall time of `measured`, with what an earlier run knows of the operation; 0 for a
+    variant whose statements are not timed.
+    """
+    if not are_timed(variant, work):
+        return 0.0
+    operations = _lead_in(work.op_s) + 1
+    return max(min(MOST_TEXTS, len(distinct(work))) * _WINDOW_NS / 1e9, operations * work.op_s)
 
 
 def measured(group: ClientGroup, work: WorkloadDefinition, host: Host) -> tuple[StatementTime, ...]:
@@ -47,9 +52,18 @@ def measured(group: ClientGroup, work: WorkloadDefinition, host: Host) -> tuple[
     return tuple(_measure(group, numbers, host) for numbers in distinct(work)[:MOST_TEXTS])
 
 
+def _lead_in(op_s: float) -> int:
+    """The calls before a statement is timed: one where the whole operation is slow."""
+    return _LEAD_IN if op_s < _SLOW_S else 1
+
+
 def _measure(group: ClientGroup, numbers: tuple[int, ...], host: Host) -> StatementTime:
     request = protocol.Slice(
-        seq=numbers[0], lead_in_ops=_LEAD_IN, lead_in_ns=0, window_ns=_WINDOW_NS, statement=numbers[0]
+        seq=numbers[0],
+        lead_in_ops=_lead_in(group.op_s),
+        lead_in_ns=0,
+        window_ns=_WINDOW_NS,
+        statement=numbers[0],
     )
     accounting = SliceAccounting(host, group.processes())
     recorded = group.run(request)

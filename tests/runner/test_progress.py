@@ -121,6 +121,20 @@ def test_the_pilot_corrects_the_rounds_of_its_cohort() -> None:
     assert run.progress.left_s() < 20  # the rounds of the other cohort are not late
 
 
+def test_the_pilot_corrects_the_diagnostic_slices_too() -> None:
+    """An operation of 5 s in the lead-in, and one that the window of a second cannot cut."""
+    plan = two_cohorts(diagnostic_ms=1000)
+    run, cohort = Run(plan), plan.cohorts[0]
+    for part in (COLD_START, WARM_UP, PILOT):
+        run.step(0, part)
+    before_s = run.progress.expected_s(Step(0, DIAGNOSTIC))
+    slices = run_time.predicted_slices(plan.definition, cohort)
+    run.progress.piloted(0, slices, dict.fromkeys(cohort.variants, 5.0))
+    after_s = run.progress.expected_s(Step(0, DIAGNOSTIC))
+    assert after_s - before_s == pytest.approx(10.0, abs=plan.definition.lead_in_ms / 1000)
+    assert run.progress.expected_s(Step(1, DIAGNOSTIC)) == pytest.approx(before_s)
+
+
 def test_a_round_counts_with_the_mean_of_those_before() -> None:
     plan = two_cohorts()
     run = Run(plan)

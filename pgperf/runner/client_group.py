@@ -21,6 +21,9 @@ from pgperf.runner.slice_window import Durations, Recorded, SliceWindow, recorde
 SLICE_GRACE_S = 15.0
 #: A client times out when an operation takes this many times as long as in its calibration.
 _TIMEOUT_FACTOR = 4
+#: How long the requests of a slice may fail before their client ends and says why: two of them, each
+#: with its deadline of 10 s.
+_FAILING_S = 20.0
 #: Time between arming several clients and their common start, plus the time that each connection
 #: adds.
 _ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000
@@ -130,7 +133,9 @@ class ClientGroup:
     def longest_s(self, request: protocol.Slice) -> float:
         """How long the slice may take, by the time of an operation in the calibration."""
         operations = request.lead_in_ops + request.count
-        return (request.lead_in_ns + request.window_ns) / 1e9 + _TIMEOUT_FACTOR * self.op_s * operations
+        failing_s = _FAILING_S if layers.over_http(self.variant.layer) else 0.0
+        slow_s = max(failing_s, _TIMEOUT_FACTOR * self.op_s * operations)
+        return (request.lead_in_ns + request.window_ns) / 1e9 + slow_s
 
     def _collect(self, timeout: float) -> Recorded:
         replies = [client.expect(protocol.SliceReply, timeout) for client in self.clients]

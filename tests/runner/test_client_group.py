@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from pgperf.clients.http.exchange import DEADLINE_S
 from pgperf.core import protocol
 from pgperf.runner.client_group import ClientGroup, find_server_cgroup
 from pgperf.runner.cpu.accounting import SliceAccounting
@@ -41,6 +42,13 @@ class TestWebServersThatKeepTheirConnections:
         probe = ServerProbe([], object(), "app", False)  # type: ignore[arg-type]
         assert probe.departed(self.group()) == ""
         assert probe.departed(replace(self.group(), server_pids=[])) == "left"
+
+    def test_a_client_says_why_its_requests_fail_before_it_is_given_up(self) -> None:
+        """However short a request usually is: two deadlines, and the second may begin at the slice's end."""
+        request = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=0, window_ns=50_000_000)
+        group = self.group()
+        group.op_s = 0.020
+        assert group.longest_s(request) >= 2 * DEADLINE_S
 
     def test_without_one_their_backends_pass(self) -> None:
         group = replace(self.group(), server_pids=[])

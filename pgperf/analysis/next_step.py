@@ -197,7 +197,9 @@ def _differences(own: VariantSummary, other: VariantSummary) -> list[str]:
 def _is_alternative(other: VariantSummary, own: VariantSummary) -> bool:
     """Does it differ in one choice? How far away the server is, a program cannot choose."""
     differs = _differences(own, other)
-    if not _is_beside(other, own) or len(differs) != 1 or apart(other.route)[1] != apart(own.route)[1]:
+    if not _is_beside(other, own) or not _has_outcome(other) or len(differs) != 1:
+        return False
+    if apart(other.route)[1] != apart(own.route)[1]:
         return False
     return differs != ["layer"] or _may_stand_in(other.layer, own.layer)
 
@@ -205,6 +207,11 @@ def _is_alternative(other: VariantSummary, own: VariantSummary) -> bool:
 def _is_beside(other: VariantSummary, own: VariantSummary) -> bool:
     """Is it another variant that may differ in choices only?"""
     return not other.control and setting(own) == setting(other)
+
+
+def _has_outcome(variant: VariantSummary) -> bool:
+    """Did few enough of its requests fail, if it makes some?"""
+    return variant.http is None or variant.http.has_outcome
 
 
 def setting(variant: VariantSummary) -> tuple[Any, ...]:
@@ -238,7 +245,7 @@ def _distances(own: VariantSummary, others: Iterable[VariantSummary]) -> Iterato
 
 def _is_delayed(other: VariantSummary, own: VariantSummary) -> bool:
     """Is it the same over its route with a delay, and certainly slower?"""
-    same = _is_beside(other, own) and _differences(own, other) == ["route"]
+    same = _is_beside(other, own) and _has_outcome(other) and _differences(own, other) == ["route"]
     base, ms = apart(other.route)
     if not (same and ms and base == own.route) or own.us_per_op_high is None or other.us_per_op_low is None:
         return False
@@ -298,11 +305,13 @@ def _connecting_us(own: VariantSummary) -> float | None:
 
 
 def _part_us(own: VariantSummary, verdict: Verdict) -> float | None:
-    """The part that the verdict names: no change of it alone saves more."""
+    """The part that the verdict names: no change of it alone saves more. Processes of the server that
+    work at the same time may take more than the operation.
+    """
     part = verdict.word.removesuffix("_cpu")
     time = TimeBreakdown.of(own)
-    known = part in (*time.cpu, *time.waits)
-    return time.of_part(part) if known else None
+    us = time.of_part(part) if part in (*time.cpu, *time.waits) else None
+    return us if us is None or own.us_per_op is None else min(us, own.us_per_op)
 
 
 def _in_line_us(own: VariantSummary, verdict: Verdict) -> float | None:

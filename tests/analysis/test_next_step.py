@@ -54,6 +54,28 @@ def test_what_a_program_would_not_use_instead_is_no_alternative(changes: dict[st
     assert advice(variant(), variant(50.0, **changes)).advice == Advice.CLIENT_CODE
 
 
+@pytest.mark.parametrize(("failed", "told"), [(1, Advice.ALTERNATIVE), (300, Advice.CLIENT_CPUS)])
+@pytest.mark.parametrize("route", ["other", "web+5ms"])
+def test_a_route_whose_requests_failed_is_neither_advised_nor_a_distance(
+    failed: int, told: Advice, route: str
+) -> None:
+    """The requests that did not fail may be fast: the server answered little else."""
+    http = {"requests": 1000, "errors": {"status 502": failed}}
+    is_far = route != "other"
+    beside = variant(500.0 if is_far else 50.0, layer="http", route=route, http=http)
+    found = advice(variant(layer="http", route="web"), beside)
+    if is_far:
+        assert bool(found.distances) is (failed == 1)
+    else:
+        assert found.advice == told
+
+
+def test_no_more_than_the_whole_can_be_saved() -> None:
+    """Parallel workers of the server work at the same time."""
+    found = advice(variant(100_000.0, client=50.0, server=250_000.0, connect="request"))
+    assert (found.advice, found.of_us, found.us) == (Advice.PREPARE, 100_000.0, 100_000.0)
+
+
 @pytest.mark.parametrize(
     ("route", "told"),
     [("pgbouncer+1ms", Advice.ALTERNATIVE), ("tcp", Advice.CLIENT_CODE), ("pgbouncer", Advice.CLIENT_CODE),

@@ -105,6 +105,7 @@ def progress_json(run: Run, viewer: Any = None) -> dict[str, Any]:
         "error": named(run.error, viewer),
         "terminal": run.status in TERMINAL,
         "workers": workers,
+        "needs_worker": _needs_worker(run, workers),
         "hint": _hint(run, workers),
     }
 
@@ -149,8 +150,13 @@ def _role(queue: str) -> str:
     return ""
 
 
+def _needs_worker(run: Run, workers: int) -> bool:
+    """Does it wait for a worker? The run of a command waits for another run."""
+    return run.status == Run.Status.QUEUED and bool(run.queue) and not workers
+
+
 def _hint(run: Run, workers: int) -> str:
-    if run.status == Run.Status.QUEUED and run.queue and not workers:
+    if _needs_worker(run, workers):
         return f"No worker is online. Start one: {worker_command()}"
     if run.status == Run.Status.RUNNING and run.cancel_requested:
         return "Stopping: the run ends after the slices under way."

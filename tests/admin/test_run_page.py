@@ -86,7 +86,7 @@ def test_progress_is_small_uncached_json(admin_page: Client) -> None:
     assert "no-store" in response["Cache-Control"]
     assert response.json() == {
         "id": run.pk, "status": "running", "status_text": "running", "progress": 0.5, "message": "block 3 of 6",
-        "error": "", "terminal": False, "workers": 0, "hint": "",
+        "error": "", "terminal": False, "workers": 0, "needs_worker": False, "hint": "",
     }  # fmt: skip
 
 
@@ -94,6 +94,15 @@ def test_a_queued_run_without_a_worker_names_the_command(admin_page: Client) -> 
     text = admin_page.get(page(factories.make_run(Run.Status.QUEUED))).content.decode()
     assert 'id="pgperf-no-worker">' in text
     assert "--queues pgperf" in text
+
+
+def test_the_run_of_a_command_waits_for_no_worker_and_says_that_it_stops(admin_page: Client) -> None:
+    waits = factories.make_run(Run.Status.QUEUED, queue="", message="Waits for run 12")
+    text = admin_page.get(page(waits)).content.decode()
+    assert '<div id="pgperf-no-worker" hidden>' in text
+    stops = factories.make_run(Run.Status.RUNNING, queue="", cancel_requested=True)
+    text = admin_page.get(page(stops)).content.decode()
+    assert '<p class="pgperf-note" data-part="hint">Stopping: the run ends after the slices under way.' in text
 
 
 def test_a_failed_run_shows_the_error_and_the_next_step(admin_page: Client) -> None:

@@ -176,7 +176,7 @@ class TestProgress:
         progress = progress_json(make_run(status, progress=0.5, message="slice 1 of 2", queue="pgperf"))
         assert (progress["status"], progress["terminal"]) == (status, terminal)
         assert set(progress) == {
-            "id", "status", "status_text", "progress", "message", "error", "terminal", "workers", "hint"
+            "id", "status", "status_text", "progress", "message", "error", "terminal", "workers", "needs_worker", "hint"
         }  # fmt: skip
 
     def test_without_a_worker_it_says_how_to_start_one(self) -> None:
@@ -186,7 +186,8 @@ class TestProgress:
         assert (progress_json(run)["hint"], progress_json(run)["workers"]) == ("", 1)
 
     def test_a_command_that_waits_needs_no_worker(self) -> None:
-        assert progress_json(make_run(Status.QUEUED, queue=""))["hint"] == ""
+        progress = progress_json(make_run(Status.QUEUED, queue=""))
+        assert (progress["hint"], progress["needs_worker"]) == ("", False)
 
     def test_cancelling(self) -> None:
         assert progress_json(make_run(Status.RUNNING, cancel_requested=True))["hint"].startswith("Stopping")

@@ -37,8 +37,8 @@
 
         function showOnRunPage(progress) {
             showText("hint", progress.hint);
-            part("hint").hidden = !progress.hint || !progress.workers;
-            document.getElementById("pgperf-no-worker").hidden = progress.workers > 0 || progress.status !== "queued";
+            part("hint").hidden = !progress.hint || progress.needs_worker;
+            document.getElementById("pgperf-no-worker").hidden = !progress.needs_worker;
             document.querySelectorAll("[data-part=status]").forEach((badge) => {
                 badge.textContent = progress.status_text;
                 badge.className = "pgperf-badge " + progress.status;

@@ -61,7 +61,13 @@ def note() -> str:
 
 
 def sentences(variants: Sequence[VariantResult]) -> list[str]:
-    """A sentence for each variant that could not hold its rate."""
+    """A sentence for each variant with a rate that did not hold it."""
+    failed = _("%(variant)s: each slice had a failed request, so none counts.")
+    lost = [row for row in variants if row.rate is not None and row.record.open_loop is None]
+    return [*_not_held(variants), *(failed % {"variant": variant_title(row)} for row in lost)]
+
+
+def _not_held(variants: Sequence[VariantResult]) -> list[str]:
     short = _(
         "%(variant)s could not hold its rate: %(due)s operations/s were due, and %(ended)s/s ended. Skipped:"
         " %(skipped)s; not begun when the windows closed: %(backlog)s."

@@ -115,6 +115,17 @@ def test_the_answer_counts_the_rates_that_were_held(run: Run) -> None:
     assert held.anchor == "rate"
 
 
+def test_a_variant_whose_requests_all_failed_held_no_rate(run: Run) -> None:
+    """None of its slices counts, so it has no figures of an open loop; it had a rate."""
+    lost = run.variants.get(layer="libpq")
+    lost.rate, lost.schedule, lost.open_loop = 100.0, "constant", {}
+    lost.save()
+    held = {point.question: point for point in answer.points(read(run))}["Whether rates were held"]
+    assert held.sentences == ("1 of 3 variants with a rate held it.",)
+    assert held.lines[-1].text.endswith(": each slice had a failed request, so none counts.")
+    assert "each slice had a failed request" in result.report(read(run))
+
+
 def test_the_topic_of_the_page_has_them_where_the_run_has_a_rate(run: Run, admin_client: Client) -> None:
     closed = make_results(make_run())
     assert run_page.result(closed).part("rate") is None

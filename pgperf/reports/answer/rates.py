@@ -17,7 +17,7 @@ _MOST = 3
 
 def points(rows: RunRows) -> Iterator[Point]:
     """None of a run without rates."""
-    shown = open_loops.with_rate(measured(rows.variants))
+    shown = [row for row in measured(rows.variants) if row.rate is not None]
     if not shown:
         return
     told = open_loops.sentences(shown)

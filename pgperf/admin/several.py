@@ -40,6 +40,7 @@ def comparison_page(page: admin.ModelAdmin, request: HttpRequest, *, may_export:
         "found": found,
         "error": error,
         "chosen": {run.pk for run in runs},
+        "chosen_baseline": found.baseline.run.pk if found else baseline and baseline.pk,
         "choices": _choices(visible, runs),
         "link": link([run.pk for run in runs], found.baseline.run.pk) if found else "",
         "may_export": may_export,

@@ -59,6 +59,12 @@ def test_a_baseline_is_chosen(admin_page: Client, runs: list[Run]) -> None:
     assert f'name="baseline" value="{runs[1].pk}" aria-label="{runs[1]} as baseline" checked' in shown
 
 
+def test_the_chosen_baseline_stays_where_nothing_can_be_compared(admin_page: Client, runs: list[Run]) -> None:
+    empty = factories.make_run(Run.Status.FAILED)
+    shown = text(admin_page, runs[1], empty, baseline=runs[1])
+    assert f'name="baseline" value="{runs[1].pk}" aria-label="{runs[1]} as baseline" checked' in shown
+
+
 def test_differences_have_a_column_for_each_run(admin_page: Client, runs: list[Run]) -> None:
     runs[2].environment = {**runs[2].environment, "python": "3.13.0"}
     runs[2].save()

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
@@ -233,10 +233,9 @@ class BenchmarkAdmin(DefinitionAdmin):
 
     @admin.display(description=_("compares"))
     def what_runs(self, benchmark: Benchmark) -> str:
-        return gettext("%(layers)d layers over %(routes)s") % {
-            "layers": len(benchmark.layers),
-            "routes": ", ".join(benchmark.routes),
-        }
+        count = len(benchmark.layers)
+        words = ngettext("%(layers)d layer over %(routes)s", "%(layers)d layers over %(routes)s", count)
+        return words % {"layers": count, "routes": ", ".join(benchmark.routes)}
 
     @admin.display(description=_("run"))
     def run_link(self, benchmark: Benchmark) -> SafeString:

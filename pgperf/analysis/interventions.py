@@ -78,11 +78,12 @@ def _falls_with_the_part(_word: str, found: MeasuredChange) -> str:
 
 def _said_of_the_part(found: MeasuredChange) -> str:
     changed, own, removed, part, fell, unit = in_one_unit(
-        found.changed_us, found.own_us, _removed(found), found.own_part_us, _fell(found)
+        found.changed_us, found.own_us, _removed(found), found.own_part_us, abs(_fell(found))
     )
+    how = "fell" if _fell(found) >= 0 else "rose"
     return (
         f"{changed} instead of {own} {unit}; it took away {removed} of {part} {unit}, "
-        f"and the time fell by {fell} {unit}"
+        f"and the time {how} by {fell} {unit}"
     )
 
 
@@ -190,8 +191,9 @@ def _delay_shows(_word: str, found: MeasuredChange) -> str:
 
 
 def _said_of_the_delay(found: MeasuredChange) -> str:
-    added, longer, unit = in_one_unit(found.added_us, -_fell(found))
-    return f"{added} {unit} more round trip make an operation {longer} {unit} longer"
+    added, longer, unit = in_one_unit(found.added_us, abs(_fell(found)))
+    how = "longer" if _fell(found) <= 0 else "shorter"
+    return f"{added} {unit} more round trip make an operation {longer} {unit} {how}"
 
 
 def _taking_away(name: str, title: str) -> Intervention:

@@ -116,7 +116,8 @@ def _of_network(verdict: Verdict) -> str:
 
 def _of_schedule(verdict: Verdict) -> str:
     """ "500 operations/s, as the schedule has it; of 211 µs: client 165 µs, .." """
-    held = f"{verdict.finding.per_s or 0.0:,.0f} operations/s, as many as were due"
+    per_s = verdict.finding.per_s or 0.0
+    held = f"{per_s:,.{0 if per_s >= 100 else 2}f} operations/s, as many as were due"
     return "; ".join(filter(None, (held, _all_parts(verdict.numbers))))
 
 

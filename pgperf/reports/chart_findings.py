@@ -20,8 +20,10 @@ def finding(chart: Chart) -> str:
 
 
 def _stack(chart: Chart) -> str:
-    """The longest bar and its largest segment; of bars of one length, the largest segment of all."""
-    sums = [sum(_known(_column(chart, row))) for row in range(len(chart["rows"]))]
+    """The longest bar and its largest segment; of bars of one length, the largest segment of all. What
+    a segment saves is drawn to the other side.
+    """
+    sums = [sum(max(0.0, each) for each in _known(_column(chart, row))) for row in range(len(chart["rows"]))]
     if not any(sums):
         return ""
     if len(sums) > 1 and len({_number(chart, whole) for whole in sums}) == 1:
@@ -30,15 +32,21 @@ def _stack(chart: Chart) -> str:
     segments = {series["name"]: series["values"][row] or 0.0 for series in chart["series"]}
     largest = max(segments, key=segments.__getitem__)
     numbers = {
-        "row": _row(chart, row), "part": largest, "value": _number(chart, segments[largest]),
-        "whole": _number(chart, sums[row]), "axis": chart["axis"],
+        "row": _row(chart, row), "part": largest, "axis": chart["axis"],
+        "value": _of_whole(chart, segments[largest], list(segments.values())),
     }  # fmt: skip
     if len(sums) > 1:
-        return (
-            _("The longest bar is %(row)s. Its largest part is %(part)s: %(value)s of %(whole)s (%(axis)s).")
-            % numbers
-        )
-    return _("%(row)s: the largest part is %(part)s, %(value)s of %(whole)s (%(axis)s).") % numbers
+        return _("The longest bar is %(row)s. Its largest part is %(part)s: %(value)s (%(axis)s).") % numbers
+    return _("%(row)s: the largest part is %(part)s, %(value)s (%(axis)s).") % numbers
+
+
+def _of_whole(chart: Chart, value: float, segments: Sequence[float]) -> str:
+    """A segment beside the sum of all, or beside what other segments save."""
+    saved = -sum(each for each in segments if each < 0)
+    words = _("%(value)s, of which other parts save %(saved)s") if saved else _("%(value)s of %(whole)s")
+    return words % {
+        "value": _number(chart, value), "whole": _number(chart, sum(segments)), "saved": _number(chart, saved),
+    }  # fmt: skip
 
 
 def _largest_part(chart: Chart) -> str:
@@ -94,8 +102,13 @@ def _ladder(chart: Chart) -> str:
     if not steps:
         return ""
     row = max(steps, key=steps.__getitem__)
-    return _("The largest step is %(row)s: it adds %(step)s and reaches %(value)s (%(axis)s).") % {
-        "row": _row(chart, row), "step": _number(chart, steps[row]), "value": _number(chart, values[row]),
+    words = (
+        _("The largest step is %(row)s: it adds %(step)s and reaches %(value)s (%(axis)s).")
+        if steps[row] >= 0
+        else _("No step adds time: %(row)s saves %(step)s and reaches %(value)s (%(axis)s).")
+    )
+    return words % {
+        "row": _row(chart, row), "step": _number(chart, abs(steps[row])), "value": _number(chart, values[row]),
         "axis": chart["axis"],
     }  # fmt: skip
 

@@ -247,14 +247,17 @@ def _shared_maximum(ladders: Sequence[Ladder]) -> float:
 def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     first, last = ladder.steps[0], ladder.steps[-1]
     figures = {"top_us": last.us, "bottom_us": first.us}
-    return _(
-        "%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s %(unit)s more per operation."
-    ) % {
+    words = (
+        _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s %(unit)s more per operation.")
+        if last.us >= first.us
+        else _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s %(unit)s less per operation.")
+    )
+    return words % {
         "route": ladder_title(ladder, ladders),
         "top": " · ".join(rung_lines(last, beside=False)),
         "ratio": number_format.ratio(last.ratio),
         "bottom": layer_title(first.layer),
-        **number_format.differences_in_one_unit(figures, us=last.us - first.us),
+        **number_format.differences_in_one_unit(figures, us=abs(last.us - first.us)),
     }
 
 

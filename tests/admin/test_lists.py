@@ -50,6 +50,14 @@ def test_rows_that_groups_hide_are_none(db: None) -> None:
     assert all(hint in shown for hint in hints)
 
 
+def test_what_a_benchmark_compares_is_counted(admin_page: Client) -> None:
+    factories.make_benchmark("one-layer", layers=["http"], routes=["web"])
+    factories.make_benchmark("two-layers", layers=["libpq", "psycopg"], routes=["tcp", "socket"])
+    page = text(admin_page, "pgperf_benchmark_changelist")
+    assert ">1 layer over web<" in page
+    assert ">2 layers over tcp, socket<" in page
+
+
 def test_filled_lists_show_no_hints(admin_page: Client, run: Run) -> None:
     for model in ("benchmark", "run", "worker"):
         page = text(admin_page, f"pgperf_{model}_changelist")

@@ -151,6 +151,14 @@ def test_processes_free_workers_of_their_interpreter(times: float, expected: str
     assert f"{times:.2f} times the throughput" in verdict_kinds.confirmation_evidence(settled)
 
 
+def test_a_time_that_rose_did_not_fall_by_less_than_nothing() -> None:
+    slower = judged(213.0, client=10.0, server=20.0, layer="libpq")
+    assert evidence("client_cpu", "lower_layer", ORM, slower).endswith("and the time rose by 2.0 µs")
+    own = judged(5000.0, client=20.0, server=30.0, clients=4, layer="libpq", route="tcp")
+    far = judged(4900.0, client=20.0, server=30.0, clients=4, layer="libpq", route="tcp+2.5ms")
+    assert evidence("latency", "add_distance", own, far).endswith("make an operation 100 µs shorter")
+
+
 def test_locks_are_gone_when_there_is_one_client() -> None:
     locked = judged(8000.0, client=20.0, server=40.0, clients=4, events={"Lock": 0.74, "Timeout": 0.25})
     assert word_of(locked) == "server_lock"

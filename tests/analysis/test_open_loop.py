@@ -79,6 +79,13 @@ def test_a_variant_that_holds_its_rate_is_bound_by_nothing() -> None:
     assert evidence(verdict).startswith("1,000 operations/s, as many as were due; of 211 µs: client 165 µs")
 
 
+@pytest.mark.parametrize(("due", "said"), [(4, "0.40"), (25, "2.50"), (1005, "100"), (12345, "1,234")])
+def test_a_low_rate_is_said_with_its_decimals(due: int, said: str) -> None:
+    held = OpenLoop(due / 10, "constant", due, due, None, 0, 0, 10.0)
+    own = replace(summary(row()), rate=due / 10, schedule="constant", open_loop=held)
+    assert evidence(judge(own)).startswith(f"{said} operations/s, as many as were due")
+
+
 def test_a_variant_that_does_not_hold_its_rate_has_a_bottleneck() -> None:
     own = replace(summary(row()), rate=1000.0, schedule="exponential", open_loop=found(timed(1000, 600)))
     assert schedule(Facts.of(own)) is None

@@ -23,6 +23,18 @@ CHARTS: list[tuple[dict[str, Any], str]] = [
         "libpq · tcp: the largest part is client, 10.0 of 10.0 (µs).",
     ),
     (
+        {"kind": "stack", "axis": "ms", "rows": ROWS, "series": series([19.0, 9.0], [-11.3, None])},
+        "The longest bar is libpq · tcp. Its largest part is client: 19.0, of which other parts save 11.3 (ms).",
+    ),
+    (
+        {"kind": "stack", "axis": "ms", "rows": ROWS[:1], "series": series([19.0], [-11.3])},
+        "libpq · tcp: the largest part is client, 19.0, of which other parts save 11.3 (ms).",
+    ),
+    (
+        {"kind": "ladder", "axis": "ms", "rows": ROWS, "values": [19.0, 7.7], "stands_on": [-1, 0]},
+        "No step adds time: ORM · tcp saves 11.3 and reaches 7.70 (ms).",
+    ),
+    (
         {"kind": "stack", "axis": "%", "rows": ROWS, "series": series([70.0, 20.0], [30.0, 80.0])},
         "The largest part is server of ORM · tcp: 80.0 (%).",
     ),

@@ -1,5 +1,6 @@
 """Ladders as charts, tables and sentences."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -165,6 +166,15 @@ def test_a_headline_is_a_sentence(run: Run) -> None:
     assert ladders.headlines(read(run).ladders)[0] == (
         "socket: Django ORM takes ×3.12 the time of libpq (C), 146 µs more per operation."
     )
+
+
+def test_a_faster_top_takes_less(run: Run) -> None:
+    """A page whose web servers have more CPUs than its view in process."""
+    ladder = read(run).ladders[0]
+    first, last = ladder.steps[0], ladder.steps[-1]
+    faster = replace(ladder, steps=(first, replace(last, us=first.us / 2, ratio=0.5)))
+    (said,) = ladders.headlines([faster])
+    assert re.search(r"takes ×0\.500 the time of libpq \(C\), [\d.]+ µs less per operation\.$", said)
 
 
 def test_figures_of_an_older_version_are_not_said_to_agree(run: Run, admin_client: Client) -> None:

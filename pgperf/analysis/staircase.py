@@ -16,7 +16,7 @@ Pair = tuple[Variant, Variant]
 @dataclass(frozen=True)
 class Effect:
     """Requests/s of one step over those of another, with the 95 % interval. The outcome is that of the
-    comparison of their times per request.
+    comparison of their times per request, "" without one.
     """
 
     ratio: float

@@ -87,9 +87,10 @@ def steps(levels: Iterable[Level], ladders: Iterable[Ladder]) -> list[LayerStep]
     rungs that kept no level.
     """
     known = {level.variant.label: level for level in levels}
+    most = max((len(level.log_us[0]) for level in known.values()), default=0)
     found = {(upper, below): us for ladder in ladders for upper, below, us in _rungs(ladder)}
     return [
-        _step(known[upper], known.get(below), us)
+        _step(known[upper], known.get(below), us, most)
         for (upper, below), us in found.items()
         if upper in known and (not below or below in known)
     ]
@@ -136,20 +137,21 @@ def _rungs(ladder: Ladder) -> Iterator[tuple[str, str, float]]:
         yield from ((upper.label, below.label, upper.step_us) for below, upper in above)
 
 
-def _step(level: Level, below: Level | None, us: float) -> LayerStep:
-    return LayerStep(level, below, Added(us, _by_block(level, below), level.widening))
+def _step(level: Level, below: Level | None, us: float, blocks: int) -> LayerStep:
+    return LayerStep(level, below, Added(us, _by_block(level, below, blocks), level.widening))
 
 
-def _by_block(level: Level, below: Level | None) -> Values:
+def _by_block(level: Level, below: Level | None, blocks: int) -> Values:
     """From distances that were paired inside blocks, else from the times of blocks, which come in the
-    same order. Where one of the two lacks blocks, both samples.
+    same order. Where either lacks some of the run's blocks, which need not be those that the other
+    lacks, both samples.
     """
     if below is None:
         return (_times(level),)
     if level.base == below.variant:
         return level.us_over
     upper, lower = _distances(level, below) or (_times(level), _times(below))
-    if len(upper) != len(lower):
+    if len(upper) != len(lower) or len(upper) < blocks:
         return upper, lower
     return (tuple(one - other for one, other in zip(upper, lower, strict=True)),)
 

@@ -1,6 +1,6 @@
 """The comparisons of one run: the pairs of variants, their differences, and the outcomes."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
@@ -46,7 +46,14 @@ def pairs(definition: Definition, variants: Sequence[Variant], django_driver: st
     directions. These are one comparison, that of the steps.
     """
     asked = [*_pairs(definition, _originals(variants), django_driver), *_control_pairs(variants)]
-    return [*{frozenset(pair): pair for pair in asked}.values()]
+    return [*{_merged(pair): pair for pair in asked}.values()]
+
+
+def _merged(pair: Pair) -> Hashable:
+    """The same for both directions between two routes. Two layers that are guests of each other's mode
+    have one for each table.
+    """
+    return frozenset(pair) if pair[0].differs_in(pair[1]) == {"route"} else pair
 
 
 def variant_comparisons(fit: Fit, asked: Iterable[Pair]) -> list[VariantComparison]:
@@ -70,7 +77,7 @@ def first_kind(definition: Definition, variants: Sequence[Variant]) -> list[Pair
     originals = _originals(variants)
     kinds = [
         list(_environment_pairs(definition, originals)),
-        list(bases(originals).items()),
+        [*bases(originals).items(), *_guest_pairs(definition, originals)],
         *map(list, _further_kinds(definition, originals)),
     ]
     return next(filter(None, kinds), _control_pairs(variants))
@@ -90,10 +97,15 @@ def _control_pairs(variants: Iterable[Variant]) -> list[Pair]:
 
 def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: str) -> Iterator[Pair]:
     yield from _layer_pairs(same_but_layer(originals), django_driver)
-    if definition.is_suite:
-        yield from ((guest, base_of(group)) for group, found in with_guests(originals) for guest in found)
+    yield from _guest_pairs(definition, originals)
     yield from ((servers[0], view) for view, servers in servers_of(definition, originals).items())
     yield from chain.from_iterable(_further_kinds(definition, originals))
+
+
+def _guest_pairs(definition: Definition, originals: Sequence[Variant]) -> Iterator[Pair]:
+    """In a suite, every layer that lacks a mode over the base of that mode."""
+    if definition.is_suite:
+        yield from ((guest, base_of(group)) for group, found in with_guests(originals) for guest in found)
 
 
 def _further_kinds(definition: Definition, originals: Sequence[Variant]) -> Iterator[Iterator[Pair]]:

@@ -85,8 +85,22 @@ def found(rows: RunRows) -> list[Staircase]:
         for row in rows.comparisons
         if not row.aa and _is_step(row.variant.identity, row.baseline.identity)
     }
+    effects = {**_not_judged(rows), **effects}
     steps_of_all = staircases(list(by_identity), builds_on, effects)
     return [Staircase(steps, by_identity, rows.published) for steps in steps_of_all]
+
+
+def _not_judged(rows: RunRows) -> dict[tuple[Variant, Variant], Effect]:
+    """The quotients of all steps that differ in nothing else. A step that is neither on the first one
+    nor on the run's first route has no comparison with it, and so no outcome.
+    """
+    by_label = {row.label: row.identity for row in rows.variants}
+    known = {labels: each for labels, each in rows.throughput_ratios.items() if by_label.keys() >= {*labels}}
+    return {
+        pair: Effect(each["ratio"], each["low"], each["high"], "")
+        for (one, other), each in known.items()
+        if each["ratio"] is not None and _is_step(*(pair := (by_label[one], by_label[other])))
+    }
 
 
 def alone(rows: RunRows) -> bool:
@@ -308,7 +322,8 @@ def _step_json(staircase: Staircase, step: Step) -> dict[str, Any]:
 def _effect_json(effect: Effect | None) -> dict[str, Any] | None:
     if effect is None:
         return None
-    return {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "outcome": effect.outcome}
+    interval = {"low": effect.low, "high": effect.high}
+    return {"ratio": effect.ratio, **interval, "outcome": effect.outcome or None}
 
 
 def _columns() -> tuple[Column, ...]:

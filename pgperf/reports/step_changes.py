@@ -205,8 +205,8 @@ def _row(change: StepChange) -> tuple[Cell, ...]:
         Cell(outcome_text(change.outcome), (change.outcome,), change.outcome),
         number(change.before),
         number(change.after),
-        signed(change.delta.centre),
-        interval(change.delta.low, change.delta.high),
+        signed(change.delta.centre, change.before, change.after),
+        interval(change.delta.low, change.delta.high, change.before, change.after),
         Cell(_("%(first)d and %(second)d") % dict(zip(("first", "second"), change.blocks, strict=True))),
     )
 

@@ -209,6 +209,23 @@ def test_rungs_without_a_common_base_have_the_differences_of_their_blocks(missin
     assert (high - low < 100) == (samples == 1)
 
 
+@pytest.mark.parametrize("lose", [False, True])
+def test_rungs_that_lack_different_blocks_are_not_paired(lose: bool) -> None:
+    """As many values, but of other blocks: a slice with a failed request counts for neither."""
+    view, http, whole = variant("django_view"), variant("http", "gunicorn"), variant("libpq", "tcp")
+    us = {view: 900.0, http: 1200.0, whole: 50.0}
+    lost = {(view, 5), (http, 0)} if lose else set()
+
+    def times(of: Variant, number: int, round_: int) -> float:
+        return us[of] * math.exp(0.1 * math.sin(2.2 * number))
+
+    fit = fitted(
+        each for each in blocks([view, http, whole], 6, 5, times) if (each.variant, each.block) not in lost
+    )
+    found = steps(levels(fit, [view, http, whole], {}), ladders(fit, [view, http], "psycopg"))
+    assert [len(values) for values in found[1].added.by_block] == ([5, 5] if lose else [6])
+
+
 def test_workloads_tell_steps_apart_only_where_a_run_has_several() -> None:
     def named(found: Sequence[LayerStep], workload: str, *, named: bool) -> list[LayerStep]:
         def of(level: Level) -> Level:

@@ -14,7 +14,7 @@ from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.summary import summarise
 from pgperf.core.limits import BLOCKS, LEAST_BLOCKS
-from pgperf.core.records import Definition, Variant, VariantBlock
+from pgperf.core.records import Definition, Variant, VariantBlock, WorkloadDefinition
 from tests.analysis.synthetic import blocks, definition, variant
 
 FIXED = definition(blocks=10)
@@ -26,6 +26,29 @@ def noisy(scatter: float, count: int = 6, seed: int = 1) -> list[VariantBlock]:
     rng = np.random.default_rng(seed)
     drawn = {key: rng.normal(0, scatter) for key in range(count)}
     return blocks([LIBPQ, ORM], count, 3, lambda of, b, r: 100 * math.exp(drawn[b] if of == ORM else 0))
+
+
+def test_a_guest_of_a_mode_counts_for_the_precision_of_a_suite() -> None:
+    """psycopg2 has mode simple only, and stands beside the prepared statements of libpq, whose slices
+    scatter.
+    """
+    names, rng = ("one", "many", "wide"), np.random.default_rng(1)
+    asked = replace(
+        STOPPING, workloads=tuple(WorkloadDefinition(name, "SELECT 1") for name in names),
+        layers=("libpq", "psycopg2"), modes=("simple", "prepared"),
+    )  # fmt: skip
+    modes = {"libpq": ("simple", "prepared"), "psycopg2": ("simple",)}
+    variants = [
+        replace(variant(layer, mode=mode), workload=name)
+        for name in names
+        for layer, own in modes.items()
+        for mode in own
+    ]
+    drawn = rng.normal(0, 0.05, 6)
+    measured = blocks(variants, 6, 3, lambda of, b, r: 100 * math.exp(drawn[b] * (of.mode == "prepared")))
+    reached = stopping.reached(asked, measured)
+    assert reached is not None
+    assert reached > 0.02
 
 
 def test_no_run_looks_before_six_blocks_and_each_look_has_a_third_more() -> None:

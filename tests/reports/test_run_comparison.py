@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from pgperf.analysis.paired_statistics import Estimate
+from pgperf.analysis.step_changes import StepChange
 from pgperf.core.records import LATER_FIELDS, Definition, WorkloadDefinition
 from pgperf.models import Run
+from pgperf.reports import step_changes
 from pgperf.reports.run_comparison import compare_runs, run_comparison_json
 from tests import factories
+from tests.analysis.synthetic import variant
 
 pytestmark = pytest.mark.django_db
 
@@ -92,6 +96,14 @@ def test_the_layer_that_adds_more_is_named_with_its_interval() -> None:
     assert step["delta_us"] == pytest.approx(9.0)
     assert step["delta_low_us"] < 9.0 < step["delta_high_us"]
     assert (step["outcome"], step["doubted"], step["blocks"]) == ("differs", False, [6, 6])
+
+
+def test_a_step_that_is_subtracted_is_the_change_that_is_shown() -> None:
+    """Whole µs in both runs, and so in their difference."""
+    delta = Estimate(2.7, 1.2, 4.2, 6, 0.95)
+    change = StepChange(variant("psycopg"), variant("libpq"), 123.4, 126.1, delta, "differs", (6, 6))
+    (row,) = step_changes.table([change]).rows
+    assert [cell.text for cell in row[3:7]] == ["123", "126", "+3", "1 … 4"]
 
 
 def test_a_layer_that_adds_less_is_said_so() -> None:

@@ -2,11 +2,14 @@
 
 import csv
 import io
+import json
+from dataclasses import replace
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from pgperf.analysis.summary import summarise
 from pgperf.cli.markdown import markdown
 from pgperf.cli.result import report
 from pgperf.models import Run
@@ -15,7 +18,9 @@ from pgperf.reports.csv_results import steps_csv
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_page import result
 from pgperf.reports.run_rows import read
+from pgperf.runs import store
 from tests import factories, site_steps
+from tests.analysis.synthetic import blocks, definition, variant
 from tests.cpu_accounts import add_cpu_accounts
 from tests.site_steps import CLIENTS, STEPS
 
@@ -55,6 +60,27 @@ def test_a_step_has_the_processes_and_the_cpus_of_its_servers(run: Run) -> None:
     assert (second["web_workers"], second["servers_cpus"]) == (7, 3)
     line = list(csv.DictReader(io.StringIO(steps_csv(run))))[1]
     assert (line["web_workers"], line["servers_cpus"]) == ("7", "3")
+
+
+def test_a_step_far_away_is_told_over_the_first_step_there() -> None:
+    """The run compares it with the step that it builds on, and with the run's first route."""
+    near = {"a": "", "b": "a", "c": "b"}
+    far = {f"{route}+45ms": base and f"{base}+45ms" for route, base in near.items()}
+    asked = replace(definition(routes=(*near, *far)), layers=("http",), web_routes={**near, **far})
+    us = {"a": 9_000.0, "b": 6_000.0, "c": 3_000.0}
+    variants = [variant("http", route) for route in asked.routes]
+    measured = blocks(variants, 6, 3, lambda of, _block, _round: us[of.route[0]])
+    run = factories.make_run(definition=json.loads(json.dumps(asked.to_json())))
+    store.save_summary(run, summarise(asked, variants, measured, "psycopg"))
+    steps = [each["steps"][2] for each in run_json(run)["staircases"]]
+    assert [each["step"] for each in steps] == ["c", "c+45ms"]
+    for step in steps:
+        assert (step["effect"]["ratio"], step["total"]["ratio"]) == pytest.approx((2.0, 3.0), rel=0.01)
+        assert step["effect"]["outcome"]
+    assert steps[0]["total"]["outcome"]
+    assert steps[1]["total"]["outcome"] is None
+    for table in staircases.tables(read(run)):
+        assert "×3.00" in [cell.text for cell in table.shown().rows[2]]
 
 
 def test_headlines_are_the_steps_that_differ(run: Run) -> None:

@@ -127,15 +127,16 @@ def test_the_means_name_the_layer_that_they_are_relative_to() -> None:
     assert {title: cell.text for title, cell in zip(titles, means, strict=True)}["libpq (C)"] == "×1"
 
 
-def in_two_modes() -> Run:
-    """psycopg has mode simple only, asyncpg prepared only, libpq both."""
+def in_two_modes(*layers: str) -> Run:
+    """psycopg has mode simple only, asyncpg prepared only, libpq both. `layers`: these, else all."""
+    layers = layers or LAYERS
     works = tuple(WorkloadDefinition(name, "SELECT 1") for name in WORKS)
     modes = {"libpq": ("simple", "prepared"), "psycopg": ("simple",), "asyncpg": ("prepared",)}
-    asked = Definition("suite", works, LAYERS, ("socket",), modes=("simple", "prepared"), blocks=6, rounds=3)
+    asked = Definition("suite", works, layers, ("socket",), modes=("simple", "prepared"), blocks=6, rounds=3)
     variants = [
         replace(variant(layer, mode=mode), workload=name, named=True)
         for name in WORKS
-        for layer in LAYERS
+        for layer in layers
         for mode in modes[layer]
     ]
     run = factories.make_run(definition=json.loads(json.dumps(asked.to_json())))
@@ -162,6 +163,17 @@ def test_a_layer_that_lacks_the_mode_stands_there_in_its_own() -> None:
     assert suite.bars(found[1], found)["series"][2]["values"] == pytest.approx(
         [1 / 3, 1 / 1.2, 1.0], rel=1e-3
     )
+
+
+def test_two_layers_may_be_guests_of_each_others_mode() -> None:
+    run = in_two_modes("psycopg", "asyncpg")
+    found = suite.settings(read(run))
+    titles = [[setting.column_title(column) for column in setting.columns] for setting in found]
+    assert titles == [["psycopg 3", "asyncpg · prepared"], ["asyncpg", "psycopg 3 · simple"]]
+    ratios = [mean.ratio for setting in found for mean in setting.means]
+    assert math.prod(ratios) == pytest.approx(1.0)
+    assert len(suite.headlines(found)) == 2
+    assert run_page.result(run).part("suite") is not None
 
 
 def test_the_answer_is_about_the_setting_that_the_verdict_s_variant_is_in() -> None:

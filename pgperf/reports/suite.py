@@ -485,8 +485,16 @@ def _beside_published(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:
         number(setting.published[row.pk].ops_per_s),
         number(row.ops_per_s),
         ratio(setting.published_at(row.workload, column)),
-        ratio(_relative(setting, row.workload, column)),
+        ratio(_throughput_over_base(setting, row)),
     )
+
+
+def _throughput_over_base(setting: Setting, row: VariantResult) -> float | None:
+    """The quotient of the operations/s that are shown, as the published one is: interruptions count in
+    full.
+    """
+    base = setting.at(row.workload, setting.base_of(row.workload))
+    return row.ops_per_s / base.ops_per_s if base and row.ops_per_s and base.ops_per_s else None
 
 
 def _published_means(setting: Setting) -> list[tuple[Cell, ...]]:

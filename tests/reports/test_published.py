@@ -93,6 +93,22 @@ def test_the_published_figures_end_with_their_geometric_means(drivers: Run) -> N
     assert [row[4].text for row in means] == ["×1.000", "×0.915", "×1.160"]
 
 
+def test_the_ratios_here_are_quotients_of_the_figures_here(drivers: Run) -> None:
+    """As the published ones are of the published figures. Throughput counts interruptions in full."""
+    simple, _prepared = settings = suite.settings(read(drivers))
+    *rows, _one, _two, _three = suite.published_table(simple, settings).rows
+    means = suite.published_table(simple, settings).rows[-3:]
+    here = {(row[0].text, row[1].text): row[3].value for row in rows}
+    ratios: dict[str, list[float]] = {}
+    for row in rows:
+        expected = here[row[0].text, row[1].text] / here[row[0].text, "psycopg2"]
+        assert row[5].value == pytest.approx(expected)
+        ratios.setdefault(row[1].text, []).append(expected)
+    assert {row[1].text: row[5].value for row in means} == pytest.approx(
+        {name: geometric_mean(own) for name, own in ratios.items()}
+    )
+
+
 def test_the_means_are_over_the_workloads_that_each_published_layer_has(drivers: Run) -> None:
     drivers.variants.filter(workload="pg_type", layer="psycopg", mode="simple").delete()
     simple, _prepared = settings = suite.settings(read(drivers))

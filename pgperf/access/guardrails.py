@@ -5,9 +5,9 @@ Database that is not in production, needs nothing. A workload that inserts rows 
 may fill and empty one table of pgperf's own; it never runs in production. A registered ORM workload
 (or the catalog in production) on a direct, persistent route gets a read-only session. Its role may
 be able to write; the run's environment then says so. SQL from a user, poolers and connections per
-operation need a role that cannot write. pgperf proves that before every run. A page that web
-servers of a production database are asked for demands the same of the route over which it runs
-first (`production_pages`).
+operation need a role that cannot write. pgperf proves that before every run. The site's own
+workloads demand the same of the route over which they are captured, and so do pages that web servers
+of a production database are asked for (`production_pages`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,8 +25,9 @@ from pgperf.core.answers import IDENTIFIER, LINE, TEXT, TRUTH, WHOLE, ControlQue
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.layers import connects, over_http
 from pgperf.core.limits import STATEMENT_TIMEOUT_S
-from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
+from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition, most_direct
 from pgperf.core.sql_names import quoted
+from pgperf.runner.capture import statements
 from pgperf.runner.server import version
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.workloads import pages
@@ -153,10 +154,11 @@ def apply(
     check_writing(definition, production, allow_fixtures)
     sent = {each.workload for each in plan.variants if connects(each.layer) or over_http(each.layer)}
     for work in definition.workloads:
-        if work.name in sent:
+        if work.name in sent or (work.is_site and statements.are_captured(plan)):
             check_statements(work)
     guarded, access, writers = dict(routes), {}, []
     demands = _of_pages(_demands(plan, routes, production), plan, routes, production)
+    demands = _of_captures(demands, plan, routes)
     for name, wanted in demands.items():
         if wanted == Demand.WRITE:
             guarded[name], access[name] = _writing(routes[name], _tables(plan, name))
@@ -196,6 +198,19 @@ def _of_pages(
     return demands
 
 
+def _of_captures(
+    demands: dict[str, Demand], plan: Plan, routes: Mapping[str, Route]
+) -> dict[str, Demand]:
+    """The demands, with that of the site's own workloads on the route of their capture: all of them
+    are captured there, whichever variants the plan has.
+    """
+    if not statements.are_captured(plan):
+        return demands
+    route = most_direct(routes.values())
+    is_proof = route.pooler or demands.get(route.name) == Demand.PROOF
+    return {**demands, route.name: Demand.PROOF if is_proof else Demand.SESSION}
+
+
 def _custom_sql(plan: Plan, route: str) -> list[WorkloadDefinition]:
     """The workloads whose SQL a user wrote and that are sent over the route."""
     names = {each.workload for each in plan.variants if each.route == route and connects(each.layer)}
@@ -224,7 +239,7 @@ def _writing(route: Route, tables: list[str]) -> tuple[Route, str]:
             f"GRANT SELECT, INSERT, TRUNCATE ON {', '.join(lacking)} TO {quoted(role)};"
         )
     if not route.pooler:
-        route = replace(route, options=_in_options(_lacking_limits(settings)))
+        route = replace(route, options=_in_options(_limits(settings)))
     return route, f"{role}: inserts rows into {', '.join(tables)}, and empties them; session not read-only"
 
 
@@ -274,10 +289,15 @@ def _settings(route: Route) -> dict[str, str]:
 
 
 def _options(settings: Mapping[str, str]) -> str:
-    """What the startup packet asks for: read-only, and each limit that the role's own does not keep
-    already.
+    """What the startup packet asks for: read-only, and each limit."""
+    return _in_options({READ_ONLY: "on", **_limits(settings)})
+
+
+def _limits(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Those that the server has, each as strict as the role's own. They are all sent: the options of
+    an alias of the site may have others, which come before these.
     """
-    return _in_options({READ_ONLY: "on", **_lacking_limits(settings)})
+    return {name: settings[name] for name in LIMITS if name in settings} | _lacking_limits(settings)
 
 
 def _lacking_limits(settings: Mapping[str, str]) -> dict[str, Any]:

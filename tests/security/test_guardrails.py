@@ -18,7 +18,7 @@ from pgperf.catalog import FIXTURES
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
 from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
-from pgperf.core.records import Page, Plan, Route, VariantBlock, WorkloadDefinition
+from pgperf.core.records import LeftOut, Page, Plan, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.run import RunSettings, execute
@@ -203,6 +203,46 @@ def test_a_registered_workload_may_use_a_role_that_can_write_with_a_warning(harm
     route = guarded.routes["tcp"]
     with connect(route) as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         connection.execute("UPDATE precious SET note = ''")
+
+
+def test_a_page_that_no_variant_requests_is_captured_in_a_read_only_session(harm: Harm) -> None:
+    """The ORM has no call of it, so the plan leaves it out; the capture asks for it nevertheless."""
+    page = WorkloadDefinition("page", "", page=Page("/books/"))
+    planned = make_plan(definition(workloads=(SHIPPED, page), layers=("django_orm",), routes=("tcp",)))
+    assert {each.workload for each in planned.variants} == {SHIPPED.name}
+    guarded = guardrails.apply(planned, {"tcp": harm.route("harm_writer")}, production=False)
+    assert "default_transaction_read_only=on" in guarded.routes["tcp"].options
+    admin = replace(page, page=Page("/admin/"))
+    planned = make_plan(definition(workloads=(SHIPPED, admin), layers=("django_orm",), routes=("tcp",)))
+    with pytest.raises(InvalidDefinition, match=r"^path: Pages of the admin"):
+        guardrails.apply(planned, {"tcp": harm.route("harm_writer")}, production=False)
+
+
+@pytest.mark.parametrize(
+    ("direct", "wanted"), [(True, Demand.SESSION), (False, Demand.PROOF)], ids=["direct", "poolers only"]
+)
+def test_the_route_of_a_capture_is_guarded_though_no_variant_uses_it(direct: bool, wanted: Demand) -> None:
+    """Such as one that demands TLS, which the only layer lacks."""
+    names = ("tls", "pgbouncer")
+    skipped = [LeftOut(layer="libpq", route="tls", reason="its libpq is built without TLS")]
+    planned = make_plan(definition(workloads=(REGISTERED,), layers=("libpq",), routes=names), skipped)
+    routes = {
+        name: Route(name, "127.0.0.1", 5432, "app", "ada", "", pooler="" if direct and name == "tls" else "session")
+        for name in names
+    }
+    demands = guardrails._demands(planned, routes, True)
+    assert demands == {"pgbouncer": Demand.PROOF}
+    assert guardrails._of_captures(demands, planned, routes)["tls"] == wanted
+
+
+def test_an_alias_of_the_site_may_not_lift_a_limit_that_the_role_has(harm: Harm) -> None:
+    """Its options come first, and the last ones win: so every limit is sent."""
+    guarded = guardrails.apply(plan(FREE), {"tcp": harm.route("harm_reader")}, production=False)
+    sent = guarded.routes["tcp"].options
+    assert "-c statement_timeout=2000" in sent
+    route = replace(guarded.routes["tcp"], options=f"-c statement_timeout=0 {sent}")
+    with connect(route) as connection:
+        assert shown(connection, "statement_timeout") == "2s"
 
 
 def test_the_catalog_needs_no_readonly_role_outside_production(harm: Harm) -> None:

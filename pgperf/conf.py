@@ -132,6 +132,8 @@ def _wrong(key: str, value: Any, want: type) -> str:
     accepted = (int, float) if want is float else (str, Path) if want is str else want
     if not isinstance(value, accepted) or (want is int and isinstance(value, bool)):
         return f"be {want.__name__}, not {type(value).__name__}"
+    if key == "QUEUE" and not str(value).strip():
+        return "name a queue, not be empty"
     if isinstance(value, list) and not all(map(_is_text, value)):
         return "be a list of strings"
     if isinstance(value, int | float) and value < 0:

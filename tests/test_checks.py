@@ -50,6 +50,7 @@ def test_all_is_well(built: Path) -> None:
         ("MAX_CLIENTS", True, "must be int, not bool."),
         ("MAX_CLIENTS", -1, "must be 0 or more, not -1."),
         ("PIN_SERVER", 1, "must be bool, not int."),
+        ("QUEUE", " ", "must name a queue, not be empty."),
         ("ALLOWED_FUNCTIONS", [1], "must be a list of strings."),
         ("ENVIRONMENTS", {1: "python"}, "must have strings as its keys."),
         ("INTERPRETERS", {"psycopg": 1}, "must have strings as its values."),
@@ -163,6 +164,7 @@ def test_refused_models_and_fields(built: Path, settings: Any) -> None:
         ("REFUSED_MODELS", "shop.*"),
         ("REFUSED_FIELDS", "books.Book"),
         ("REFUSED_FIELDS", "books.Book.price"),
+        ("REFUSED_FIELDS", "books.*.isbn"),
     ],
 )
 def test_refused_names_that_do_not_exist(built: Path, settings: Any, setting: str, name: str) -> None:

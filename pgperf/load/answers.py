@@ -4,7 +4,7 @@ Each function raises ProtocolError, which names the field, unless the answer is 
 of this version gives.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
 from pgperf.install.environments import other_version
 from pgperf.runner import host_slices
+from pgperf.runner.cpu.schedstat import TicksAndSwitches
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_accounts import HostBlock
 from pgperf.runner.load_hosts import HostStart
@@ -62,12 +63,17 @@ def slices(data: Any, packed: bytes, asked: int) -> list[HostSlice]:
     return found
 
 
-def totals(data: Any) -> HostBlock:
-    """What was counted; the host's own total may not be known."""
+def totals(data: Any, places: Set[int]) -> HostBlock:
+    """What was counted; the host's own total may not be known. `places`: those of the variants whose
+    clients the host has started.
+    """
     counted = _part(data, "counted", dict)
     known: dict[str, Any] = {name: _number(counted, name) for name in _COUNTED}
     known["host_ns"] = _number_or_none(counted, "host_ns")
-    return HostBlock({**known, "source": _text(counted, "source")}, _by_place(data, "totals", _totals))
+    by_place = _by_place(data, "totals", _totals)
+    if not 0 < known["cpus"] <= _MOST_CPUS or by_place.keys() != places:
+        raise _unfit("totals")
+    return HostBlock({**known, "source": _text(counted, "source")}, by_place)
 
 
 def clock(data: Any) -> ClockOffset:
@@ -90,6 +96,7 @@ def _totals(data: Any) -> dict[str, Any]:
     counts = _part(data, "ticks_and_switches", dict).get("client")
     numbers = counts is None or (
         isinstance(counts, dict)
+        and counts.keys() == {*TicksAndSwitches._fields}
         and all(type(each) is int and 0 <= each < _MOST_NS for each in counts.values())
     )
     if not numbers:

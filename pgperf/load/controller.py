@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -85,6 +85,7 @@ class _Host:
     facts: answers.HostFacts = field(default_factory=lambda: answers.HostFacts("", "", 0))
     worker: str = ""
     worst_error_ns: int = 0
+    places: Set[int] = frozenset()  # of the variants whose clients it has started
 
     def described(self) -> dict[str, Any]:
         facts = {"kernel": self.facts.kernel, "processors": self.facts.processors}
@@ -146,7 +147,8 @@ class LoadHostController:
         found = []
         for host, answer in zip(self._hosts, self._started(orders, cold), strict=True):
             with _naming(host):
-                found.append(answers.started(answer.data))
+                found.append(started := answers.started(answer.data))
+                host.places = started.ready.keys()
         self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
         return found
 
@@ -213,7 +215,7 @@ class LoadHostController:
             self._hosts, self._ordered([{"totals": True}] * len(self._hosts)), strict=True
         ):
             with _naming(host):
-                found.append(answers.totals(answer.data))
+                found.append(answers.totals(answer.data, host.places))
         return found
 
     def end(self) -> None:

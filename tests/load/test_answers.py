@@ -11,22 +11,28 @@ import pgperf
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
 from pgperf.load import answers
+from pgperf.runner.load_accounts import HostBlock
 from tests.fuzz.hostile import JSON_VALUES
 
 READY = protocol.encode(
     protocol.Ready(pid=1, backend_pid=2, versions={"libpq": "18"}, server_version="18", rows_per_op=1)
 ).decode()
+
+
+def totals(data: Any) -> HostBlock:
+    """Of a host that has started the clients of the first variant."""
+    return answers.totals(data, {0})
+
+
 COUNTS = {"user": 1, "system": 1, "voluntary": 1, "involuntary": 0}
+COUNTED = {"cpus": 2, "source": "cgroup", "elapsed_ns": 1, "host_ns": None, "ours_ns": 1, "others_ns": 1}
+TOTALS = {"ticks_and_switches": {"client": COUNTS}, "throttled_ns": {"client": 0}, "client_cpus": 1.5}
 GENUINE: dict[Callable[[Any], Any], dict[str, Any]] = {
     answers.begun: {"pgperf": pgperf.__version__, "machine": "m", "kernel": "6", "processors": 2, "network_mbit": None},
     answers.started: {"ready": {"0": [READY]}, "op_s": {"0": 0.001}, "unlimited": ["no limit"]},
-    answers.totals: {
-        "counted": {
-            "cpus": 2, "source": "cgroup", "elapsed_ns": 1, "host_ns": None, "ours_ns": 1, "others_ns": 1,
-        },
-        "totals": {
-            "0": {"ticks_and_switches": {"client": COUNTS}, "throttled_ns": {"client": 0}, "client_cpus": 1.5},
-        },
+    totals: {
+        "counted": COUNTED,
+        "totals": {"0": TOTALS},
     },
     answers.clock: {"clock": {"ns": -5, "error_ns": 7}},
 }  # fmt: skip
@@ -67,8 +73,12 @@ def test_a_forged_answer_is_read_or_refused(read: Callable[[Any], Any], data: An
         (answers.started, "op_s", {"0": float("nan")}),
         (answers.started, "ready", {"0": ["{}"]}),
         (answers.started, "ready", {"zero": [READY]}),
-        (answers.totals, "counted", {}),
-        (answers.totals, "totals", {"0": {}}),
+        (totals, "counted", {}),
+        (totals, "counted", {**COUNTED, "cpus": 0}),
+        (totals, "totals", {"0": {}}),
+        (totals, "totals", {}),
+        (totals, "totals", {"0": TOTALS, "1": TOTALS}),
+        (totals, "totals", {"0": {**TOTALS, "ticks_and_switches": {"client": {"user": 1}}}}),
         (answers.clock, "clock", {"ns": 2**70, "error_ns": 1}),
         (answers.clock, "clock", {"ns": 1, "error_ns": -1}),
     ],

@@ -7,6 +7,7 @@ are the database's.
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
@@ -73,17 +74,18 @@ def _due() -> list[Any]:
 
 def _handle(schedule: Any) -> Handled | None:
     """None where the schedule was not due after all, or another process was faster."""
-    if schedule.due_at is None or _last_of(schedule) < _aware(schedule.due_at):
-        _take(schedule)  # it is new, or its times changed
-        return None
     try:
+        if schedule.due_at is None or _last_of(schedule) < _aware(schedule.due_at):
+            _take(schedule)  # it is new, or its times changed
+            return None
         with transaction.atomic(using=_using()):
             return _start(schedule) if _take(schedule, last_due_at=_stored(_last_of(schedule))) else None
     except DatabaseError:
         raise
     except Exception as error:  # one schedule must not stop the others
         logger.exception("%s", schedule)
-        _rows().filter(pk=schedule.pk).update(last_due_at=_stored(_last_of(schedule)))
+        with suppress(ValueError):  # times that no form accepts
+            _rows().filter(pk=schedule.pk).update(last_due_at=_stored(_last_of(schedule)))
         return _note(schedule, Handled(schedule, Outcome.REFUSED, f"pgperf failed ({type(error).__name__})."))
 
 

@@ -299,6 +299,14 @@ def test_an_unexpected_error_stops_only_its_own_schedule(
     assert found.due_at == broken.due_at  # the next look tries again
 
 
+def test_times_that_no_form_accepts_stop_only_their_own_schedule(owner: User) -> None:
+    broken, sound = due(owner), due(owner, quick=True)
+    Schedule.objects.filter(pk=broken.pk).update(days=["Monday"], due_at=broken.due_at - timedelta(days=9))
+    schedules.start_due()
+    assert reread(sound).outcome == Outcome.STARTED
+    assert reread(broken).reason == "pgperf failed (ValueError)."
+
+
 def test_the_reason_of_a_failure_outlives_the_time_to_try_again(
     owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

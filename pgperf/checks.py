@@ -279,8 +279,10 @@ def _is_model(name: str) -> bool:
 
 def _is_field(name: str) -> bool:
     model, _dot, field = name.rpartition(".")
-    return not model.endswith("*") and _is_model(model) and any(
-        each.name.lower() == field.lower() for each in apps.get_model(model)._meta.get_fields()
+    return (
+        not model.endswith("*")
+        and _is_model(model)
+        and any(each.name.lower() == field.lower() for each in apps.get_model(model)._meta.get_fields())
     )
 
 

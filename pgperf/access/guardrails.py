@@ -198,9 +198,7 @@ def _of_pages(
     return demands
 
 
-def _of_captures(
-    demands: dict[str, Demand], plan: Plan, routes: Mapping[str, Route]
-) -> dict[str, Demand]:
+def _of_captures(demands: dict[str, Demand], plan: Plan, routes: Mapping[str, Route]) -> dict[str, Demand]:
     """The demands, with that of the site's own workloads on the route of their capture: all of them
     are captured there, whichever variants the plan has.
     """

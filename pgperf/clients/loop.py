@@ -215,7 +215,7 @@ def _address(spec: protocol.Spec) -> dict[str, str]:
 
 
 def traced(statements: list[protocol.Statement]) -> protocol.Traced:
-    """The answer to `Trace`: without statements if no message can hold them. Those on the wire count."""
+    """The answer to `Trace`: without statements if no message can hold them. The wire has them too."""
     found = protocol.Traced(statements)
     return found if len(protocol.encode(found)) <= protocol.MAX_LINE_BYTES else protocol.Traced([])
 

@@ -68,8 +68,8 @@ class PageRequest:
         return response.status_code, length
 
     def _raise_error(self, status: int) -> None:
-        """Raises what the view raised, or what it was refused, if it has caught that. An answer that is
-        no page explains why the site's log sends mail.
+        """Raises what the view raised, or what it was refused, if it has caught that. An answer that
+        is no page explains why the site's log sends mail.
         """
         if page_guards.refused:
             raise InvalidDefinition(page_guards.refused[0])

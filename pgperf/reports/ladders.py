@@ -250,7 +250,9 @@ def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     words = (
         _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s %(unit)s more per operation.")
         if last.us >= first.us
-        else _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s %(unit)s less per operation.")
+        else _(
+            "%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s %(unit)s less per operation."
+        )
     )
     return words % {
         "route": ladder_title(ladder, ladders),

@@ -179,9 +179,7 @@ def _lacking_modes(benchmark: Benchmark) -> list[LeftOut]:
     ]
 
 
-def _lacking_connections(
-    benchmark: Benchmark, workers: list[Worker], environment: str
-) -> Iterator[LeftOut]:
+def _lacking_connections(benchmark: Benchmark, workers: list[Worker], environment: str) -> Iterator[LeftOut]:
     """Connection modes that none of the workers that can run the layer has in that environment, such
     as a pool without its package.
     """

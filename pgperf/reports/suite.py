@@ -228,7 +228,9 @@ def mean_table(rows: RunRows) -> Table:
         _telling(_("environment"), "environment", (mean.environment for mean in means)),
         _telling(_("rate"), "rate", (mean.rate for mean in means)),
         _telling(_("load hosts"), "hosts", (mean.hosts for mean in means)),
-        _telling(_("mode compared with"), "base_mode", (True, *(_base_mode(mean) == mean.mode for mean in means))),
+        _telling(
+            _("mode compared with"), "base_mode", (True, *(_base_mode(mean) == mean.mode for mean in means))
+        ),
     )
     return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, means)], "means")
 

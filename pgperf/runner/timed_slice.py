@@ -152,9 +152,10 @@ def _account_fields(
 ) -> dict[str, int | None]:
     """The CPU fields of a slice.
 
-    If the known backends used no CPU time, others may have served it: the server is unknown. Where
-    the kernel counts in clock ticks, and so no waits, none is usual in a short slice. Backends that pass are not known one by one. A client whose load comes from a process of its own
-    knows that one's CPU time.
+    If the known backends used no CPU time, others may have served it: the server is unknown. Where the
+    kernel counts in clock ticks, and so no waits, none is usual in a short slice. Backends that pass
+    are not known one by one. A client whose load comes from a process of its own knows that one's CPU
+    time.
     """
     fields = account.fields()
     if group.variant.is_one_process:

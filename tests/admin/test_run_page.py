@@ -102,7 +102,9 @@ def test_the_run_of_a_command_waits_for_no_worker_and_says_that_it_stops(admin_p
     assert '<div id="pgperf-no-worker" hidden>' in text
     stops = factories.make_run(Run.Status.RUNNING, queue="", cancel_requested=True)
     text = admin_page.get(page(stops)).content.decode()
-    assert '<p class="pgperf-note" data-part="hint">Stopping: the run ends after the slices under way.' in text
+    assert (
+        '<p class="pgperf-note" data-part="hint">Stopping: the run ends after the slices under way.' in text
+    )
 
 
 def test_a_failed_run_shows_the_error_and_the_next_step(admin_page: Client) -> None:

@@ -152,7 +152,13 @@ def test_throttling_is_named_and_graded_but_takes_no_verdict_away() -> None:
 
 @pytest.mark.parametrize(
     ("placement", "clients", "us"),
-    [("apart", 1, 500.0), ("apart", 4, 500.0), ("apart", 8, 1000.0), ("together", 2, 1000.0), ("scheduler", 8, 500.0)],
+    [
+        ("apart", 1, 500.0),
+        ("apart", 4, 500.0),
+        ("apart", 8, 1000.0),
+        ("together", 2, 1000.0),
+        ("scheduler", 8, 500.0),
+    ],
 )
 def test_the_kernel_adds_up_the_throttling_of_each_cpu(placement: str, clients: int, us: float) -> None:
     """On eight CPUs, four of which are the server's: as many stand still at once as connections have

@@ -94,7 +94,8 @@ def test_each_word_has_its_test(word: str, more: dict[str, Any], expected: str) 
 @pytest.mark.parametrize(("layer", "expected"), [("django_orm", "light_statement"), ("django_view", "")])
 def test_the_light_statement_is_no_page(layer: str, expected: str) -> None:
     verdict = judged(900.0, client=50.0, server=800.0, layer=layer).verdict
-    assert verdict and (verdict.word, verdict.intervention) == ("server_cpu", expected)
+    assert verdict
+    assert (verdict.word, verdict.intervention) == ("server_cpu", expected)
 
 
 def test_a_server_that_is_used_up_is_tested_by_more_load() -> None:
@@ -188,7 +189,11 @@ def test_clients_that_hold_their_rate_could_do_more(ended: int, expected: str) -
     own = replace(own, ops_per_s=660.0)
     assert word_of(own) == "latency"
     assert outcome("latency", "double_clients", own, changed).outcome == expected
-    said = "1.06 times the throughput (all that the rate asks for)" if ended == 700 else "1.00 times the throughput"
+    said = (
+        "1.06 times the throughput (all that the rate asks for)"
+        if ended == 700
+        else "1.00 times the throughput"
+    )
     assert evidence("latency", "double_clients", own, changed) == f"twice as many clients: {said}"
 
 
@@ -198,9 +203,11 @@ def test_processes_that_hold_their_rate_are_left_open() -> None:
     changed = replace(own, open_loop=rate, ops_per_s=own.ops_per_s)
     test = INTERVENTIONS["processes"]
     numbers = test.measure("interpreter", own, changed)
-    assert numbers and test.decide("interpreter", numbers) == UNDECIDED
+    assert numbers
+    assert test.decide("interpreter", numbers) == UNDECIDED
     numbers = test.measure("interpreter", own, replace(changed, open_loop=None))
-    assert numbers and test.decide("interpreter", numbers) == WITHDRAWN
+    assert numbers
+    assert test.decide("interpreter", numbers) == WITHDRAWN
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,10 @@ def test_an_answer_that_does_not_end_meets_its_deadline(site: WebServer, ask: As
         (answer(b"", "502 Bad Gateway"), "status 502"),
         (answer(b"", "302 Found", "Location: /login/"), "status 302"),
         (answer(b"", "302 Found", "Location: http://[::1/login/"), "status 302"),  # no URL
-        (answer(b"", "302 Found", "Location: http://site.\N{BULLET}/").replace(b"\xe2", b"\xe9"), "status 302"),
+        (
+            answer(b"", "302 Found", "Location: http://site.\N{BULLET}/").replace(b"\xe2", b"\xe9"),
+            "status 302",
+        ),
         (answer(PAGE * 3), "a body of another length"),
         (answer(PAGE[: len(PAGE) // 3]), "a body of another length"),
     ],

@@ -270,9 +270,7 @@ def test_no_file_stays(client: Driven, spec: Spec, tmp_path: Path) -> None:
 
 
 def test_logs_of_a_killed_client_are_removed_later(client: Driven, spec: Spec, tmp_path: Path) -> None:
-    gone, here, young = (
-        tmp_path / f"pgperf-pgbench-{pid}-x" for pid in (2**22 + 1, os.getpid(), 2**22 + 2)
-    )
+    gone, here, young = (tmp_path / f"pgperf-pgbench-{pid}-x" for pid in (2**22 + 1, os.getpid(), 2**22 + 2))
     for each in (gone, here, young):
         each.mkdir()
         (each / "log.1").write_text("0 1 2\n")
@@ -299,7 +297,9 @@ class Recorded:
 
 
 @pytest.mark.parametrize("connection_mode", ["persistent", "per_operation"])
-def test_slices_by_time_hold_operations_as_slow_as_they_are_together(spec: Spec, connection_mode: str) -> None:
+def test_slices_by_time_hold_operations_as_slow_as_they_are_together(
+    spec: Spec, connection_mode: str
+) -> None:
     """And pgbench is not ended before the operations under way at the end of its time."""
     recorded: Any = Recorded()
     start = recorded.run("", ["--client=1"], None)

@@ -63,7 +63,11 @@ def test_a_run_that_nobody_measures_any_more_is_lost(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING, heartbeat_at=an_hour_ago)
     run.refresh_from_db()
     files = (csv_results.variants_csv(run), csv_results.comparisons_csv(run))
-    assert {row["status"] for text in files for row in rows(text)} == {run_json(run)["run"]["status"]} == {"lost"}
+    assert (
+        {row["status"] for text in files for row in rows(text)}
+        == {run_json(run)["run"]["status"]}
+        == {"lost"}
+    )
     run.refresh_from_db()
     assert run.status == Run.Status.RUNNING  # a file changes nothing
 

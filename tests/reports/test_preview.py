@@ -205,7 +205,9 @@ def test_what_the_default_environment_lacks_another_may_have(
     worker = factories.make_worker(asyncpg="not installed")
     found = {"new": {"python": "3.13.0", "pgperf": "0.1.0", "packages": {"asyncpg": "0.31"}}}
     Worker.objects.update(versions={**worker.versions, "environments": found})
-    benchmark = factories.make_benchmark(layers=layers, routes=["tcp"], modes=["extended"], environments=names)
+    benchmark = factories.make_benchmark(
+        layers=layers, routes=["tcp"], modes=["extended"], environments=names
+    )
     shown = preview(benchmark, factories.make_database(), quick=True)
     assert (shown.refusal, shown.variants) == ("", variants)
     assert [row.reason for row in shown.rows] == [""] * len(layers)

@@ -44,7 +44,7 @@ class TestWebServersThatKeepTheirConnections:
         assert probe.departed(replace(self.group(), server_pids=[])) == "left"
 
     def test_a_client_says_why_its_requests_fail_before_it_is_given_up(self) -> None:
-        """However short a request usually is: two deadlines, and the second may begin at the slice's end."""
+        """However short a request usually is: after two deadlines."""
         request = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=0, window_ns=50_000_000)
         group = self.group()
         group.op_s = 0.020

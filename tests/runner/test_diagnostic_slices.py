@@ -11,10 +11,14 @@ from pgperf.runner import diagnostic_slices, page_parts, statement_times
 from pgperf.runner.client_group import ClientGroup
 from tests.core.builders import variant
 
-LOOP = WorkloadDefinition("loop", "", orm="shop.loop", statements=tuple(sql_parameters.statements("SELECT 1", ()) * 2))
+LOOP = WorkloadDefinition(
+    "loop", "", orm="shop.loop", statements=tuple(sql_parameters.statements("SELECT 1", ()) * 2)
+)
 
 
-def test_each_cohort_has_the_reference_and_its_statements_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_cohort_has_the_reference_and_its_statements_are_timed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(statement_times, "measured", lambda *_: ())
     monkeypatch.setattr(
         page_parts,
@@ -28,7 +32,9 @@ def test_each_cohort_has_the_reference_and_its_statements_are_timed_once(monkeyp
         page_parts=[],
         between_rounds=lambda _message: None,
     )
-    reference, view = (ClientGroup(variant(workload="loop", layer=name), "app") for name in ("libpq", "django_view"))
+    reference, view = (
+        ClientGroup(variant(workload="loop", layer=name), "app") for name in ("libpq", "django_view")
+    )
     above = ClientGroup(variant(workload="loop", layer="psycopg"), "app")
     for cohort in ([reference, view], [reference, above, view]):
         diagnostic_slices.time_statements(context, cohort)

@@ -70,7 +70,14 @@ def test_other_slices_stay_as_they_are(
 
 @pytest.mark.parametrize(
     ("rounds", "affordable", "slice_ms", "lacks"),
-    [(8, 8, 0, False), (8, 2, 0, False), (8, 1, 0, True), (1, 1, 0, False), (1, 0, 0, True), (8, 1, 300, False)],
+    [
+        (8, 8, 0, False),
+        (8, 2, 0, False),
+        (8, 1, 0, True),
+        (1, 1, 0, False),
+        (1, 0, 0, True),
+        (8, 1, 300, False),
+    ],
 )
 def test_slices_are_shortened_where_rounds_are_lacking(
     rounds: int, affordable: int, slice_ms: int, lacks: bool

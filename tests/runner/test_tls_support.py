@@ -64,7 +64,9 @@ def test_those_without_are_found_and_left_out(
 SITES_OWN = (
     WorkloadDefinition("page", "", page=Page("/books/visit/")),
     WorkloadDefinition("callable", "", orm="shop.touch"),
-    WorkloadDefinition("rows", "", bulk=BulkInsert("rows", "copy", "pgperf.rows", ("a",), ("int4",), (1,), 10)),
+    WorkloadDefinition(
+        "rows", "", bulk=BulkInsert("rows", "copy", "pgperf.rows", ("a",), ("int4",), (1,), 10)
+    ),
 )
 
 

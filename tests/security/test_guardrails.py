@@ -227,7 +227,9 @@ def test_the_route_of_a_capture_is_guarded_though_no_variant_uses_it(direct: boo
     skipped = [LeftOut(layer="libpq", route="tls", reason="its libpq is built without TLS")]
     planned = make_plan(definition(workloads=(REGISTERED,), layers=("libpq",), routes=names), skipped)
     routes = {
-        name: Route(name, "127.0.0.1", 5432, "app", "ada", "", pooler="" if direct and name == "tls" else "session")
+        name: Route(
+            name, "127.0.0.1", 5432, "app", "ada", "", pooler="" if direct and name == "tls" else "session"
+        )
         for name in names
     }
     demands = guardrails._demands(planned, routes, True)

@@ -347,7 +347,10 @@ def test_a_login_that_may_not_have_its_statements_counted(
     ("changed", "reason"),
     [
         ({"workers": 3}, "not for those of several workers"),
-        ({"layers": ("asyncpg",), "modes": ("extended",), "connection_modes": ("pool",)}, "resets its sessions"),
+        (
+            {"layers": ("asyncpg",), "modes": ("extended",), "connection_modes": ("pool",)},
+            "resets its sessions",
+        ),
     ],
 )
 def test_sessions_in_which_counting_cannot_be_switched_on(

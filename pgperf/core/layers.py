@@ -485,12 +485,18 @@ LAYERS: dict[str, Layer] = {
 BASE_LAYER = min(LAYERS.values(), key=lambda layer: layer.rung).name
 #: The layer that captures the statements of a site's own call.
 ORM_LAYER = "django_orm"
-#: The layer that runs statements through Django's cursor.
-CURSOR_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.CURSOR)
+#: The layer that runs statements through Django's cursor, over the driver that the site has.
+CURSOR_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.CURSOR and not layer.driver)
 #: The layer that runs a page in process.
 VIEW_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.VIEW)
 #: The layer that requests a page from a web server.
 SERVER_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.SERVER)
+
+
+def cursor_of(layer: str) -> str:
+    """The layer of Django's cursor over the driver of this one of Django's layers."""
+    own = LAYERS[layer].driver
+    return next(each.name for each in LAYERS.values() if each.rung == Rung.CURSOR and each.driver == own)
 
 
 def calls_orm(layer: str) -> bool:

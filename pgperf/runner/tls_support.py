@@ -52,7 +52,7 @@ def _lacks(
     modes = [mode for mode in definition.modes if not any(each.covers_layer(layer, mode) for each in skipped)]
     if not layers.connects(layer) or not modes:
         return False
-    probed = layer if layers.runs_statements(layer) else layers.CURSOR_LAYER
+    probed = layer if layers.runs_statements(layer) else layers.cursor_of(layer)
     variant = client_spec.single(definition, _PROBE, probed, modes[0], route)
     argv = launch.command(probed, settings.build_dir, settings.interpreters)
     plain = replace(definition, workloads=(_PROBE,))

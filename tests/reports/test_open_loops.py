@@ -117,7 +117,7 @@ def test_the_answer_counts_the_rates_that_were_held(run: Run) -> None:
 
 def test_a_variant_whose_requests_all_failed_held_no_rate(run: Run) -> None:
     """None of its slices counts, so it has no figures of an open loop; it had a rate."""
-    lost = run.variants.get(layer="libpq")
+    lost = run.variants.get(layer="libpq", control=0)
     lost.rate, lost.schedule, lost.open_loop = 100.0, "constant", {}
     lost.save()
     held = {point.question: point for point in answer.points(read(run))}["Whether rates were held"]

@@ -67,7 +67,7 @@ def test_a_step_far_away_is_told_over_the_first_step_there() -> None:
     near = {"a": "", "b": "a", "c": "b"}
     far = {f"{route}+45ms": base and f"{base}+45ms" for route, base in near.items()}
     asked = replace(definition(routes=(*near, *far)), layers=("http",), web_routes={**near, **far})
-    us = {"a": 9_000.0, "b": 6_000.0, "c": 3_000.0}
+    us = {"a": 8_000.0, "b": 4_000.0, "c": 2_000.0}
     variants = [variant("http", route) for route in asked.routes]
     measured = blocks(variants, 6, 3, lambda of, _block, _round: us[of.route[0]])
     run = factories.make_run(definition=json.loads(json.dumps(asked.to_json())))
@@ -75,12 +75,12 @@ def test_a_step_far_away_is_told_over_the_first_step_there() -> None:
     steps = [each["steps"][2] for each in run_json(run)["staircases"]]
     assert [each["step"] for each in steps] == ["c", "c+45ms"]
     for step in steps:
-        assert (step["effect"]["ratio"], step["total"]["ratio"]) == pytest.approx((2.0, 3.0), rel=0.01)
+        assert (step["effect"]["ratio"], step["total"]["ratio"]) == pytest.approx((2.0, 4.0))
         assert step["effect"]["outcome"]
     assert steps[0]["total"]["outcome"]
     assert steps[1]["total"]["outcome"] is None
     for table in staircases.tables(read(run)):
-        assert "×3.00" in [cell.text for cell in table.shown().rows[2]]
+        assert "×4.00" in [cell.text for cell in table.shown().rows[2]]
 
 
 def test_headlines_are_the_steps_that_differ(run: Run) -> None:

@@ -82,10 +82,18 @@ def test_nothing_of_the_workload_runs_here(
         raise ClientFailed("enough")
 
     monkeypatch.setattr(ClientProcess, "send", send)
-    names = ("psycopg", "django_cursor", "django_orm", "django_orm_async", "django_view")
+    names = (
+        "psycopg",
+        "django_cursor",
+        "django_orm",
+        "django_orm_async",
+        "django_view",
+        "django_orm_psycopg2",
+    )
     wanted = replace(definition(*names), workloads=(work,))
     assert tls_support.refusals(wanted, {"tls": tls}, site, []) == []
-    assert [spec.layer for spec in sent] == ["psycopg", *["django_cursor"] * 4]
+    cursors = [*["django_cursor"] * 4, "django_cursor_psycopg2"]
+    assert [spec.layer for spec in sent] == ["psycopg", *cursors]
     for spec in sent:
         assert spec.statements == sql_parameters.statements("SELECT 1", ())
         assert (spec.site, spec.orm, spec.query, spec.page, spec.bulk) == (

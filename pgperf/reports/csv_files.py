@@ -54,7 +54,8 @@ def cell_text(text: str) -> str:
 
 
 def _dataset(runs: Iterable[Run], make: Callable[[RunRows], Table], lead: Lead) -> tablib.Dataset:
-    data = tablib.Dataset(headers=[*lead(Run()), *_keys(make(RunRows(Run(), [], [])))])
+    none = Run(status=Run.Status.DONE)  # of which nothing has to be asked
+    data = tablib.Dataset(headers=[*lead(none), *_keys(make(RunRows(none, [], [])))])
     for run in runs:
         table, leading = make(read(run)), lead(run).values()
         for row in table.rows:

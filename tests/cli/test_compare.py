@@ -137,7 +137,7 @@ def test_what_each_layer_adds_has_its_change() -> None:
     before, after = ended(), ended({"django_orm": 1.1})
     lines = [re.split(" {2,}", line) for line in compare(before.pk, after.pk).splitlines()]
     (step,) = [line for line in lines if line[:2] == ["Django ORM · socket", "Django cursor"]]
-    assert step[2:6] == ["differs", "125", "147", "+21.5"]
+    assert step[2:6] == ["differs", "125", "147", "+21"]
     text = compare(before.pk, after.pk, "--relative")
     assert "What each layer adds" not in text
 

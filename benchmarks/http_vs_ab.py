@@ -6,8 +6,9 @@
 Case `kept`: connections that stay open, against `wrk`, which speaks HTTP/1.1 with keep-alive as the
 layer does. Case `new`: a connection for each request, against `ab`, which closes each one (HTTP/1.0).
 Each with 1 and 20 connections, on the list of books behind nginx and gunicorn, whose view connects to
-PostgreSQL for each request. Slots of the two generators alternate in random order. All generators run
-on one CPU, the servers on the others.
+PostgreSQL for each request. Slots of the two generators alternate in random order, and begin when the
+servers have answered what the slot before has left. All generators run on one CPU, the servers on the
+others.
 
 The bar: requests per second of the layer over the other's within 0.95 to 1.05, on a page of at least
 10 ms over one connection, without a failed request. ab and wrk themselves differ by 0.2 ms a request,
@@ -52,6 +53,9 @@ CONFIDENCE = 0.95
 LOW, HIGH = 0.95, 1.05
 LEAST_PAGE_MS = 10.0
 BUSY = 0.9  # of the generator's CPU
+#: Before each slot. `wrk` and `ab` leave at their end as many requests as they have connections, which
+#: the servers still work on. These of the layer are answered after them.
+_SETTLING = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=1)
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,7 @@ def _measure(
     found: dict[str, list[Slot]] = {LAYER: [], case.tool: []}
     for _ in range(options.rounds):
         for name in random.sample([LAYER, case.tool], 2):
+            group.run(_SETTLING)
             found[name].append(
                 _slot(group, armed(group, request))
                 if name == LAYER

@@ -1,6 +1,8 @@
 """What benchmarks.http_vs_ab reads from the output of ab and wrk."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,23 @@ def output(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(http_vs_ab, "_run", run)
     return text
+
+
+def test_each_slot_begins_when_the_servers_have_answered_what_the_last_one_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """wrk ends with a request under way on each connection."""
+    order: list[str] = []
+    group: Any = SimpleNamespace(
+        variant=SimpleNamespace(clients=20), run=lambda request: order.append(f"{request.count} more")
+    )
+    monkeypatch.setattr(http_vs_ab, "armed", lambda group, request: request)
+    monkeypatch.setattr(http_vs_ab, "_slot", lambda group, request: order.append("http"))
+    monkeypatch.setitem(http_vs_ab.TOOLS, "wrk", lambda *_words: order.append("wrk"))
+    options: Any = SimpleNamespace(rounds=3, slot_s=4)
+    http_vs_ab._measure(group, "http://127.0.0.1", http_vs_ab.CASES["kept"], options, 0)
+    assert order[::2] == ["1 more"] * 6
+    assert sorted(order[1::2]) == ["http"] * 3 + ["wrk"] * 3
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,8 @@ def _no_driver(entry: Layer) -> str:
     if entry.remedy:
         return f"{entry.modules[0]} is not installed here: {entry.remedy}"
     lacking = [group[0] for group in entry.needed_modules if not _is_found(group)] or entry.modules[:1]
-    return f"{' and '.join(lacking)} is not installed here: run `manage.py pgperf build --drivers`"
+    verb = "is" if len(lacking) == 1 else "are"
+    return f"{' and '.join(lacking)} {verb} not installed here: run `manage.py pgperf build --drivers`"
 
 
 def tool(name: str, programs: Mapping[str, str] = NO_INTERPRETERS) -> str:

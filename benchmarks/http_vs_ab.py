@@ -53,6 +53,8 @@ CONFIDENCE = 0.95
 LOW, HIGH = 0.95, 1.05
 LEAST_PAGE_MS = 10.0
 BUSY = 0.9  # of the generator's CPU
+#: Until each of 20 connections has had its first answer: the window counts those after it.
+_LEAD_IN_NS = 3_000_000_000
 #: Before each slot. `wrk` and `ab` leave at their end as many requests as they have connections, which
 #: the servers still work on. These of the layer are answered after them.
 _SETTLING = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=1)
@@ -155,9 +157,7 @@ def _measure(
 ) -> dict[str, list[Slot]]:
     """The slots of both generators, in the order of the rounds."""
     clients = group.variant.clients
-    request = protocol.Slice(
-        seq=1, lead_in_ops=1, lead_in_ns=web_clients.LEAD_IN_NS, window_ns=options.slot_s * 10**9
-    )
+    request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=_LEAD_IN_NS, window_ns=options.slot_s * 10**9)
     tool = TOOLS[case.tool]
     found: dict[str, list[Slot]] = {LAYER: [], case.tool: []}
     for _ in range(options.rounds):
@@ -175,6 +175,8 @@ def _slot(group: ClientGroup, request: protocol.Slice) -> Slot:
     """A window of the layer. A client's CPU time covers its lead-in and its window."""
     recorded = group.run(request)
     window = SliceWindow.of(request, *recorded)
+    if window.disturbed:
+        raise SystemExit(f"verdict: cannot measure: {window.disturbed}")
     cpu_s = sum(reply.user_ns + reply.sys_ns for reply in recorded.replies) / 1e9
     own = sum(reply.lead_in_ops + reply.ops for reply in recorded.replies)
     failed = sum(sum(reply.errors.values()) for reply in recorded.replies)

@@ -88,6 +88,8 @@ class SliceWindow:
         closes = opens + request.window_ns
         if is_late(request, led_in_ns):
             disturbed = disturbed or "a client began after the common window had opened"
+        else:  # the first operation of each is not recorded: nothing counts until all have ended theirs
+            opens = max(opens, request.start_ns + led_in_ns)
         if not all(len(chain.durations) for chain in chains):
             disturbed = disturbed or "a client completed nothing inside the common window"
         inside = [chain.ended_between(opens, closes) for chain in chains]
@@ -96,7 +98,7 @@ class SliceWindow:
         parts = (
             [rows[:, own] for rows, own in zip(phases, inside, strict=True)] if any(map(len, phases)) else []
         )
-        return cls(len(together), request.window_ns, together, disturbed, _joined(parts), led_in_ns)
+        return cls(len(together), closes - opens, together, disturbed, _joined(parts), led_in_ns)
 
     @classmethod
     def _of_open_loop(

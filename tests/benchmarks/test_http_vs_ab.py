@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import http_vs_ab
+from pgperf.core import protocol
+from pgperf.runner.slice_window import Recorded
+from tests.runner.slice_replies import reply
 
 AB = """\
 Concurrency Level:      20
@@ -52,6 +56,18 @@ def test_each_slot_begins_when_the_servers_have_answered_what_the_last_one_left(
     http_vs_ab._measure(group, "http://127.0.0.1", http_vs_ab.CASES["kept"], options, 0)
     assert order[::2] == ["1 more"] * 6
     assert sorted(order[1::2]) == ["http"] * 3 + ["wrk"] * 3
+
+
+def test_a_window_that_opened_before_all_connections_had_an_answer_is_no_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their first requests would be missing."""
+    request = protocol.Slice(seq=1, start_ns=1000, lead_in_ns=50, window_ns=100)
+    durations = [np.full(3, 30, dtype=np.uint64)] * 2
+    recorded = Recorded([reply(1050, 3), reply(1090, 3)], durations, [])
+    group: Any = SimpleNamespace(run=lambda _request: recorded)
+    with pytest.raises(SystemExit, match="a client began after the common window had opened"):
+        http_vs_ab._slot(group, request)
 
 
 @pytest.mark.parametrize(

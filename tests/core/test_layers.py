@@ -74,14 +74,15 @@ def test_a_driver_that_must_be_compiled_names_the_remedy(installed: set[str], tm
 
 
 @pytest.mark.parametrize(
-    ("lacking", "named"), [(["uvloop"], "uvloop"), (["asyncpg", "uvloop"], "asyncpg and uvloop")]
+    ("lacking", "named"),
+    [(["uvloop"], "uvloop is"), (["asyncpg", "uvloop"], "asyncpg and uvloop are")],
 )
 def test_a_layer_on_uvloop_needs_its_driver_and_uvloop(
     installed: set[str], tmp_path: Path, lacking: list[str], named: str
 ) -> None:
     installed -= {*lacking}
     assert unavailable("asyncpg_uvloop", "prepared", str(tmp_path)) == (
-        f"{named} is not installed here: run `manage.py pgperf build --drivers`"
+        f"{named} not installed here: run `manage.py pgperf build --drivers`"
     )
     assert bool(unavailable("asyncpg", "prepared", str(tmp_path))) == ("asyncpg" in lacking)
 

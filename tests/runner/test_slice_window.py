@@ -21,10 +21,21 @@ def test_one_client_counts_all_it_recorded() -> None:
 def test_several_clients_count_what_ended_inside_the_common_window() -> None:
     request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
     opens = 1050 * MS
-    early = np.full(12, MS, dtype=np.uint64)  # from the opening: ten end inside, two after
-    late = np.full(6, 2 * MS, dtype=np.uint64)  # from 1 ms after it: ends at 3, 5, 7, 9 | 11, 13
+    each = np.full(12, MS, dtype=np.uint64)  # from the opening: ten end inside, two after
+    slow = np.full(6, 2 * MS, dtype=np.uint64)  # ends at 2, 4, 6, 8, 10 | 12
+    window = SliceWindow.of(request, [reply(opens, 12), reply(opens, 6)], [each, slow])
+    assert (window.ops, window.length_ns) == (15, 10 * MS)
+    assert window.disturbed == ""
+
+
+def test_the_window_is_shorter_where_a_first_operation_ended_in_it() -> None:
+    """That one is not recorded, so the throughput would lack it."""
+    request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
+    opens = 1050 * MS
+    early = np.full(12, MS, dtype=np.uint64)  # one ends before the later one has begun
+    late = np.full(6, 2 * MS, dtype=np.uint64)  # ends at 3, 5, 7, 9 | 11, 13
     window = SliceWindow.of(request, [reply(opens, 12), reply(opens + MS, 6)], [early, late])
-    assert (window.ops, window.length_ns) == (14, 10 * MS)
+    assert (window.ops, window.length_ns) == (9 + 4, 9 * MS)
     assert window.disturbed == ""
 
 

@@ -131,9 +131,9 @@ class WebServers:
 
 
 def _in_random_order(names: Sequence[str]) -> list[str]:
-    """The clusters, and then the steps at random: processes that start earlier have other memory, and
-    may be slower for as long as they live.
+    """The clusters, and then the steps, each at random: processes that start earlier have other
+    memory, and may be slower for as long as they live.
     """
     clusters = [name for name in names if name in CLUSTERS]
     steps = [name for name in names if name not in CLUSTERS]
-    return [*clusters, *random.sample(steps, len(steps))]
+    return [*random.sample(clusters, len(clusters)), *random.sample(steps, len(steps))]

@@ -88,8 +88,10 @@ class SliceWindow:
         closes = opens + request.window_ns
         if is_late(request, led_in_ns):
             disturbed = disturbed or "a client began after the common window had opened"
-        else:  # the first operation of each is not recorded: nothing counts until all have ended theirs
-            opens = max(opens, request.start_ns + led_in_ns)
+        # The first operation of each is not recorded: nothing counts until all have ended theirs.
+        led_in = request.start_ns + led_in_ns
+        if all(chain.ended_between(led_in, closes).any() for chain in chains):
+            opens = max(opens, led_in)
         if not all(len(chain.durations) for chain in chains):
             disturbed = disturbed or "a client completed nothing inside the common window"
         inside = [chain.ended_between(opens, closes) for chain in chains]

@@ -64,6 +64,15 @@ def test_a_client_that_began_late_is_said_so() -> None:
     durations = np.full(3, MS, dtype=np.uint64)
     window = SliceWindow.of(request, [reply(1050 * MS, 3), reply(1055 * MS, 3)], [durations, durations])
     assert "began after" in window.disturbed
+    assert window.length_ns == 10 * MS  # the first client ended nothing after that
+
+
+def test_a_late_slice_too_has_its_throughput_from_when_all_had_begun() -> None:
+    request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
+    durations = np.full(9, MS, dtype=np.uint64)
+    window = SliceWindow.of(request, [reply(1050 * MS, 9), reply(1055 * MS, 9)], [durations, durations])
+    assert "began after" in window.disturbed
+    assert (window.ops, window.length_ns) == (4 + 5, 5 * MS)
 
 
 @pytest.mark.parametrize("length", [{"count": 2}, {"lead_in_ns": 50 * MS, "window_ns": 10 * MS}])

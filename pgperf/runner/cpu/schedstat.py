@@ -6,6 +6,7 @@ without processes. A value that cannot be read is None, never 0.
 """
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import psutil
 _PROC = "/proc"
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _READ_BYTES = 8192
+_ENDED_MOST = 0.1  # of a process's time, if its waits are to be known: ended threads take theirs along
 
 
 class ThreadTime(NamedTuple):
@@ -30,6 +32,9 @@ class ThreadTime(NamedTuple):
 
 #: By process, then by thread.
 Times = Mapping[int, Mapping[int, ThreadTime]]
+#: No thread has this number. What the process's clock has beyond its threads: those that have ended,
+#: as a web server's do after each request, and what the scheduler has not yet counted of the others.
+ENDED = 0
 
 
 @dataclass(frozen=True)
@@ -49,14 +54,30 @@ class CpuTime:
 
 
 def read(pids: Iterable[int], proc: str = _PROC) -> Times | None:
-    """The times so far of all threads of the processes; None without pids or if one is not visible."""
+    """The times so far of all threads of the processes, and of those that have ended; None without
+    pids or if one is not visible.
+    """
     times: dict[int, Mapping[int, ThreadTime]] = {}
     for pid in pids:
         own = thread_times(pid, proc)
         if own is None:
             return None
-        times[pid] = own
+        total_ns = process_clock_ns(pid) if proc == _PROC else None
+        times[pid] = own if total_ns is None else with_ended(own, total_ns)
     return times or None
+
+
+def process_clock_ns(pid: int) -> int | None:
+    """The CPU time so far of a process, ended threads included; None if it is not visible."""
+    try:
+        return time.clock_gettime_ns(~pid << 3 | 2)  # the kernel's number of that clock
+    except OSError:
+        return None
+
+
+def with_ended(threads: Mapping[int, ThreadTime], total_ns: int) -> Mapping[int, ThreadTime]:
+    """The times of a process's threads, and what is left of its total."""
+    return {**threads, ENDED: ThreadTime(total_ns - sum(each.run_ns for each in threads.values()), 0)}
 
 
 def thread_times(pid: int, proc: str = _PROC) -> Mapping[int, ThreadTime] | None:
@@ -87,8 +108,8 @@ def _of_each_thread(tasks: str) -> dict[int, ThreadTime]:
 
 
 def cpu_time_between(before: Times | None, after: Times | None) -> CpuTime | None:
-    """The CPU time used in between; None if either is unknown or a process or thread of `before` is
-    gone.
+    """The CPU time used in between; None if either is unknown, if a process of `before` is gone, or a
+    thread whose process has no clock. Waits are unknown where ended threads have much of the time.
     """
     if before is None or after is None or before.keys() != after.keys():
         return None
@@ -213,17 +234,19 @@ def _process_time(
     before: Mapping[int, ThreadTime], after: Mapping[int, ThreadTime]
 ) -> tuple[int, int | None] | None:
     """Run and wait time of one process; a thread that started in between counts from zero."""
-    if not before.keys() <= after.keys():
+    zero = ThreadTime(0, 0)
+    steps = [(before.get(tid, zero), task) for tid, task in after.items() if tid != ENDED]
+    gone = before.keys() - after.keys()
+    if (gone and ENDED not in after) or ENDED in gone:
         return None
-    run, wait, waits_known = 0, 0, True
-    for tid, task in after.items():
-        start = before.get(tid, ThreadTime(0, 0))
-        if task.run_ns < start.run_ns:
-            return None
-        run += task.run_ns - start.run_ns
-        waits_known = waits_known and task.wait_ns is not None
-        wait += max(0, (task.wait_ns or 0) - (start.wait_ns or 0))
-    return run, wait if waits_known else None
+    ended = after.get(ENDED, zero).run_ns - before.get(ENDED, zero).run_ns
+    run = sum(task.run_ns for task in after.values()) - sum(task.run_ns for task in before.values())
+    if run < 0 or any(task.run_ns < start.run_ns for start, task in steps):
+        return None
+    known = not gone and ended <= max(_TICK_NS, run * _ENDED_MOST)
+    if not known or any(task.wait_ns is None for _start, task in steps):
+        return run, None
+    return run, sum(max(0, (task.wait_ns or 0) - (start.wait_ns or 0)) for start, task in steps)
 
 
 def _task(path: str) -> ThreadTime:

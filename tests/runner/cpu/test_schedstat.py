@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.cpu.schedstat import CpuTime, ThreadTime, TicksAndSwitches
 
@@ -111,6 +113,55 @@ def test_cpu_time_is_unknown_if_a_reading_is_or_a_process_ended() -> None:
     assert (
         schedstat.cpu_time_between(before, {7: {7: ThreadTime(90, 10), 8: ThreadTime(5, 0)}}) is None
     )  # another process by now
+
+
+MS = 1_000_000
+
+
+def test_threads_that_ended_count_by_the_clock_of_their_process() -> None:
+    """A web server may have a thread for each request, which no reading sees."""
+    one = ThreadTime(100 * MS, 10)
+    before = {7: schedstat.with_ended({7: one, 8: ThreadTime(5 * MS, 0)}, 105 * MS)}
+    after = {7: schedstat.with_ended({7: ThreadTime(110 * MS, 30)}, 175 * MS)}
+    assert schedstat.cpu_time_between(before, after) == CpuTime(70 * MS, None, 70 * MS)
+    assert schedstat.cpu_time_between(before, {7: {7: one, 8: ThreadTime(5 * MS, 0)}}) is None
+
+
+@pytest.mark.parametrize(("ended_ms", "wait_ns"), [(0, 20), (9, 20), (11, None)])
+def test_waits_are_known_where_ended_threads_have_little_of_the_time(
+    ended_ms: int, wait_ns: int | None
+) -> None:
+    """The clock of a process is also ahead of its threads by up to a tick."""
+    before = {7: schedstat.with_ended({7: ThreadTime(100 * MS, 10)}, 100 * MS)}
+    after = {7: schedstat.with_ended({7: ThreadTime(150 * MS, 30)}, (150 + ended_ms) * MS)}
+    run_ns = (50 + ended_ms) * MS
+    assert schedstat.cpu_time_between(before, after) == CpuTime(run_ns, wait_ns, run_ns)
+
+
+def test_a_thread_for_each_request_has_its_time_counted() -> None:
+    code = (
+        "import threading\n"
+        "print(flush=True); input()\n"
+        "for _ in range(3):\n"
+        "    t = threading.Thread(target=lambda: sum(range(2_000_000))); t.start(); t.join()\n"
+        "import time; print(time.process_time_ns(), flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        child.stdout.readline()
+        before = schedstat.read([child.pid])
+        own_ns = schedstat.process_clock_ns(child.pid) or 0
+        child.stdin.write("\n")
+        child.stdin.flush()
+        spent_ns = int(child.stdout.readline()) - own_ns
+        found = schedstat.cpu_time_between(before, schedstat.read([child.pid]))
+        child.communicate("\n")
+    assert found
+    assert found.run_ns >= spent_ns > 0
+    assert found.run_ns <= 1.2 * spent_ns + 2 * MS
 
 
 def test_waits_that_the_kernel_does_not_count_are_unknown() -> None:

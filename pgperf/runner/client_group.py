@@ -43,6 +43,7 @@ class ClientGroup:
     ready: list[protocol.Ready] = field(default_factory=list)
     owner: "ClientGroup | None" = None  # the group whose clients it uses; None: it has its own
     server_pids: list[int] = field(default_factory=list)
+    server_elsewhere: bool = False  # do its web servers use another server than the run's?
     web: WebProcesses = NO_WEB_SERVER  # the web servers that its requests go to
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
@@ -73,11 +74,13 @@ class ClientGroup:
 
     @property
     def backends_pass(self) -> bool:
-        """Do its backends begin and end within its slices? A web server whose clients reconnect keeps
-        its own connections, if it has some while they are idle.
+        """Do its backends begin and end within its slices? Those of web servers do, however their
+        clients connect, if they have none while the clients are idle.
         """
-        kept = layers.over_http(self.variant.layer) and self.server_pids
-        return self.variant.backends_pass and not kept
+        if layers.over_http(self.variant.layer):
+            found = self.server_pids or self.server_elsewhere
+            return not found and (self.variant.backends_pass or bool(self.web.web))
+        return self.variant.backends_pass
 
     def share(self, owner: "ClientGroup") -> None:
         """Use the first clients of another group, which are connected already."""
@@ -191,12 +194,16 @@ def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
 
 def _unknown_backends(group: ClientGroup, found: ServerCgroup | None) -> str:
     """Why backends that pass cannot be told from other processes; "" if they can."""
+    if group.server_elsewhere:
+        return "its web servers use another server than the run's"
     if not group.backends_pass:
         return ""
+    by_web = layers.over_http(group.variant.layer)
+    why = "its web servers keep no backend" if by_web else "its backends end with its connections"
     if not group.auxiliary_pids:
-        return "its backends end with its connections, and the server's processes are not visible from here"
+        return f"{why}, and the server's processes are not visible from here"
     if found is None:
-        return "its backends end with its connections, and the server has no control group of its own"
+        return f"{why}, and the server has no control group of its own"
     if group.pooled and not group.pooler_pid:
         return "the pooler may open connections, and its process is not visible"
     return ""

@@ -10,6 +10,7 @@ from pgperf.core import protocol
 from pgperf.runner.client_group import ClientGroup, find_server_cgroup
 from pgperf.runner.cpu.accounting import SliceAccounting
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.server import departure
 from pgperf.runner.server.probe import ServerProbe
 from pgperf.runner.timed_slice import measure
@@ -50,9 +51,17 @@ class TestWebServersThatKeepTheirConnections:
         group.op_s = 0.020
         assert group.longest_s(request) >= 2 * DEADLINE_S
 
-    def test_without_one_their_backends_pass(self) -> None:
-        group = replace(self.group(), server_pids=[])
-        assert group.processes().backends_pass
+    @pytest.mark.parametrize("connect", ["per_operation", "persistent"])
+    def test_without_one_their_backends_pass_however_clients_connect(self, connect: str) -> None:
+        """A site with CONN_MAX_AGE 0 connects for each request."""
+        group = self.group()
+        there = WebProcesses(proxy=[], web=[os.getppid()])
+        with_web = replace(group, variant=replace(group.variant, connect=connect), web=there)
+        assert not with_web.backends_pass
+        assert replace(with_web, server_pids=[]).processes().backends_pass
+
+    def test_nothing_is_known_of_the_backends_of_kept_connections_to_another_machine(self) -> None:
+        group = replace(self.group(), server_pids=[], web=WebProcesses())
         assert not replace(group, variant=replace(group.variant, connect="persistent")).backends_pass
 
 

@@ -170,10 +170,12 @@ class ServerProbe:
 
     def bind(self, plan: Plan, cpu_placement: placement.CpuPlacement) -> None:
         """Note who reaches poolers, by the plan. Pin the postmaster for the run, if variants of the
-        plan reconnect: the processes that it starts inherit its CPUs.
+        plan reconnect, as web servers may: the processes that it starts inherit its CPUs.
         """
         self._expect_poolers(plan)
-        passing = [variant for variant in plan.variants if variant.backends_pass]
+        passing = [
+            variant for variant in plan.variants if variant.backends_pass or layers.over_http(variant.layer)
+        ]
         if self._postmaster and passing:
             cpus = cpu_placement.sides(all(layers.over_http(variant.layer) for variant in passing)).server
             self._pinning.pin(self._postmaster, cpus)

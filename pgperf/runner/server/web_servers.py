@@ -5,7 +5,7 @@ while a request is served. So the variant's clients work while its processes are
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from pgperf.core import protocol
 from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.processes import pooler_process, relay_process, unix_sockets, web_processes
-from pgperf.runner.processes.backends import Sessions
+from pgperf.runner.processes.backends import Endpoint, Sessions
 from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.timed_slice import armed
 
@@ -31,9 +31,10 @@ def find(groups: Sequence[ClientGroup], route: Route, read_sessions: Callable[[]
     busiest.web = WebProcesses()
     if is_here(route):
         _look(busiest, _port(route))
-        _find_backends(busiest, read_sessions())
+        _find_backends(busiest, read_sessions)
     for group in groups:
         group.web, group.server_pids = busiest.web, busiest.server_pids
+        group.server_elsewhere = busiest.server_elsewhere
         group.pooled, group.pooler_pid = busiest.pooled, busiest.pooler_pid
         group.relay_pid = busiest.relay_pid
 
@@ -75,11 +76,34 @@ def _working(group: ClientGroup) -> Iterator[None]:
         group.collect(moment)
 
 
-def _find_backends(group: ClientGroup, sessions: Sessions) -> None:
-    """By both ends of the connections of the web servers, of their pooler, or of a delay relay."""
+def _find_backends(group: ClientGroup, read_sessions: Callable[[], Sessions]) -> None:
+    """By both ends of the connections of the web servers, of their pooler, or of a delay relay. Where
+    these have none while the clients are idle, they are looked for again while the clients work.
+    """
     nearest = group.pooler_pid or group.relay_pid
     clients = [nearest] if nearest else group.web.web or []
+    sessions = read_sessions()
+    group.server_pids = _backends(clients, web_processes.connections(clients).own_ends, sessions)
+    seen = bool(group.server_pids) or not (clients and sessions.here)
+    group.server_elsewhere = not (seen or _reach(group, clients, read_sessions))
+
+
+def _reach(group: ClientGroup, clients: Sequence[int], read_sessions: Callable[[], Sessions]) -> bool:
+    """Do they have backends of this server while the clients work, or no connections at all?"""
+    connected = False
+    for _ in range(_TRIES):
+        with _working(group):
+            before = web_processes.connections(clients).own_ends
+            sessions = read_sessions()
+            ends = before | web_processes.connections(clients).own_ends
+        if _backends(clients, ends, sessions):
+            return True
+        connected = connected or bool(ends)
+    return not connected
+
+
+def _backends(clients: Sequence[int], ends: Collection[Endpoint], sessions: Sessions) -> list[int]:
+    """The backends at the other ends of TCP connections with these ends, and of Unix sockets."""
     local = [session.pid for session in sessions.here if session.port < 0]
-    found = sessions.from_ends(web_processes.connections(clients).own_ends)
     by_socket = [pid for each in clients for pid in unix_sockets.connected(each, local)] if local else []
-    group.server_pids = list(dict.fromkeys([*found, *by_socket]))
+    return list(dict.fromkeys([*sessions.from_ends(ends), *by_socket]))

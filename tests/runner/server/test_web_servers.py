@@ -1,11 +1,17 @@
 """How the clients work while the processes that serve them are looked for."""
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 
+import pytest
+
 from pgperf.core import protocol
-from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.client_group import ClientGroup, find_server_cgroup
 from pgperf.runner.plan import make_plan
+from pgperf.runner.processes import web_processes
+from pgperf.runner.processes.backends import Session, Sessions
+from pgperf.runner.processes.web_processes import Connections, WebProcesses
 from pgperf.runner.server import web_servers
 from pgperf.runner.slice_window import Recorded
 from tests.runner.builders import definition
@@ -29,3 +35,44 @@ def test_clients_on_a_load_host_have_begun_when_processes_are_looked_for() -> No
     with web_servers._working(group):
         assert ordered_ns < group.begun.start_ns <= time.monotonic_ns()
     assert group.collected == group.begun
+
+
+END = ("127.0.0.1", 40_000)
+OTHERS = (Session(11, "somebody", 50_000, "127.0.0.1"),)
+SEEN = (*OTHERS, Session(12, "", END[1], END[0]))
+
+
+@pytest.mark.parametrize(
+    ("ends", "idle", "at_work", "pids", "elsewhere", "unknown"),
+    [
+        ({END}, SEEN, SEEN, [12], False, ""),
+        ({END}, OTHERS, SEEN, [], False, ""),  # a backend for each request
+        (set(), OTHERS, OTHERS, [], False, ""),  # a page without a query
+        ({END}, OTHERS, OTHERS, [], True, "its web servers use another server than the run's"),
+        ({END}, (), (), [], False, "visible from here"),  # the server is on another machine
+    ],
+)
+def test_backends_are_looked_for_again_while_the_web_servers_work(
+    monkeypatch: pytest.MonkeyPatch,
+    ends: set[tuple[str, int]],
+    idle: tuple[Session, ...],
+    at_work: tuple[Session, ...],
+    pids: list[int],
+    elsewhere: bool,
+    unknown: str,
+) -> None:
+    (variant, *_) = make_plan(definition(clients=(1,))).variants
+    group = Noting(replace(variant, layer="http"), "app", web=WebProcesses(proxy=[], web=[7]))
+    answers = iter([Sessions(idle)])
+
+    def connections(found: Collection[int]) -> Connections:
+        assert [*found] == [7]
+        return Connections(frozenset(ends))
+
+    monkeypatch.setattr(web_processes, "connections", connections)
+    web_servers._find_backends(group, lambda: next(answers, Sessions(at_work)))
+    assert (group.server_pids, group.server_elsewhere) == (pids, elsewhere)
+    assert group.backends_pass == (not pids and not elsewhere)
+    if unknown:
+        find_server_cgroup([group])
+        assert unknown in group.server_unknown

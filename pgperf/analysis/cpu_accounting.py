@@ -29,7 +29,7 @@ ROLES = {
 SHARES = (*ROLES, "other", "unattributed", "idle", "iowait", "steal")
 _WAITS = {role: f"{role}_wait_ns" for role in BY_ROLE}
 _MOST = {
-    "client": "client_busiest_ns", "proxy": "proxy_ns", "web": "web_busiest_ns", "pooler": "pooler_ns",
+    "client": "client_busiest_ns", "proxy": "proxy_busiest_ns", "web": "web_busiest_ns", "pooler": "pooler_ns",
     "server": "server_busiest_ns",
 }  # fmt: skip
 #: The parts of the account of the server's host.

@@ -615,6 +615,7 @@ class SliceRecord:
     web_busiest_ns: int | None = 0
     proxy_ns: int | None = 0
     proxy_wait_ns: int | None = 0
+    proxy_busiest_ns: int | None = 0
     errors: int = 0
     new_connections: int | None = None
     lag_ns: int | None = None

@@ -44,12 +44,12 @@ def run(group: ClientGroup, request: protocol.Slice, host: Host | None) -> HostS
 
     Raises LoadHostLate if that has passed.
     """
-    sent = network.so_far()
     try:
         request, accounting = begin(group, request, host)
     except LoadHostLate:
         group.collect(request)  # the clients have begun it, however late
         raise
+    sent = network.so_far()  # as late as the CPU time: the slice waits for its start before
     recorded = group.collect(request)
     account = closed(group, accounting)
     fields = {

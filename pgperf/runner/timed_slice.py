@@ -18,7 +18,7 @@ from pgperf.runner.slice_window import Recorded, SliceWindow
 #: Time to read the CPU counters of armed clients, plus the time that each connection adds.
 _READ_NS, _READ_EACH_NS = 2_000_000, 150_000
 
-_OF_WEB_SERVERS = ("web_ns", "web_wait_ns", "web_busiest_ns", "proxy_ns", "proxy_wait_ns")
+_OF_WEB_SERVERS = ("web_ns", "web_wait_ns", "web_busiest_ns", "proxy_ns", "proxy_wait_ns", "proxy_busiest_ns")
 
 #: Waits until the backends of a slice have left the server; returns why they have not, else "".
 AwaitDeparture = Callable[[ClientGroup], str]

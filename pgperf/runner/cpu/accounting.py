@@ -17,7 +17,7 @@ from pgperf.runner.cpu.host import Host, HostCounters, HostInterval
 from pgperf.runner.cpu.schedstat import CpuTime, TicksAndSwitches, Times
 
 ROLES = ("client", "server", "pooler", "web", "proxy")
-_NOT_STORED = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns", "proxy_busiest_ns")
+_NOT_STORED = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns")
 
 
 @dataclass(frozen=True)

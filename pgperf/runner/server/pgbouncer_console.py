@@ -12,6 +12,7 @@ from pgperf.runner.server.control_connection import ControlConnection
 
 DATABASE = "pgbouncer"
 _TOTAL = "total_"
+_SECOND_US = 1_000_000
 
 
 class PgBouncerConsole:
@@ -52,7 +53,7 @@ class PgBouncerConsole:
         columns = dict.fromkeys([*answer.columns, "database", "user"], TEXT.or_null)
         rows = self._read("POOLS", answer, columns)
         pools = (row for row in rows if (row["database"], row["user"]) == wanted)
-        return {name: value or "" for name, value in next(pools, {}).items()}
+        return with_whole_wait({name: value or "" for name, value in next(pools, {}).items()})
 
     def _read(self, what: str, answer: protocol.Rows, wanted: dict[str, Column]) -> list[dict[str, Any]]:
         try:
@@ -68,3 +69,15 @@ class PgBouncerConsole:
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         self._connection.__exit__(kind, error, tb)
+
+
+def with_whole_wait(pool: dict[str, str]) -> dict[str, str]:
+    """The pool with all of the longest wait in `maxwait_us`.
+
+    PgBouncer has only the part below a second there, and whole seconds in `maxwait`. Others, as PgDog,
+    have all of it.
+    """
+    seconds, us = pool.get("maxwait", ""), pool.get("maxwait_us", "")
+    if not (seconds.isdecimal() and us.isdecimal()) or int(us) >= _SECOND_US:
+        return pool
+    return {**pool, "maxwait_us": str(int(seconds) * _SECOND_US + int(us))}

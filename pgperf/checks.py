@@ -243,7 +243,8 @@ def _web_urls(settings: Settings) -> Iterator[CheckMessage]:
             WebUrl.parse(text)
         except ValueError as error:
             yield Error(f"PGPERF['WEB_URLS']: {error}.",
-                        hint="Write scheme, name and port: 'https://site.example', 'http://127.0.0.1:8000'.",
+                        hint="Write scheme, name and port: 'https://site.example', 'http://127.0.0.1:8000'. The site's"
+                             " prefix may follow: 'https://site.example/shop'.",
                         id="pgperf.E010")  # fmt: skip
 
 

@@ -51,8 +51,8 @@ class Settings:
     ALLOWED_HOSTS: list[str] = field(
         default_factory=lambda: ["localhost", "127.0.0.1", "::1", "/run/postgresql", "/var/run/postgresql"]
     )
-    #: The web servers that the layer http may request pages from, by scheme, name and port:
-    #: "https://site.example", "http://127.0.0.1:8000".
+    #: The web servers that the layer http may request pages from, by scheme, name, port and the
+    #: site's prefix there, if any: "https://site.example/shop", "http://127.0.0.1:8000".
     WEB_URLS: list[str] = field(default_factory=list)
     #: Send no credential at all, whatever its kind, to a host that is neither allowed nor its
     #: alias's own.

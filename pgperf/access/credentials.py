@@ -7,9 +7,10 @@ quotes a secret.
 import os
 import socket
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import connections
@@ -25,6 +26,8 @@ from pgperf.models import Database, Target
 _SECRET_PREFIX = "PGPERF_SECRET_"
 _MAX_BYTES = 4096
 _DEFAULT_PORT = 5432
+#: How long a web server may take to accept a connection, where its name has several addresses.
+_ACCEPTS_S = 1.0
 _OF_TARGET = (
     "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler", "user", "credential",
 )  # fmt: skip
@@ -79,7 +82,7 @@ def _database_login(database: Database) -> Login:
 
 
 def _web(target: Target) -> Route:
-    """The route of a URL, to the address that its name has now. Clients connect there, whatever the
+    """The route of a URL, to an address that its name has now. Clients connect there, whatever the
     name leads to later.
     """
     _check_fields(target, ("url", "sslrootcert"))
@@ -90,7 +93,7 @@ def _web(target: Target) -> Route:
         raise CredentialError(f"url: the name in {url} of target {target} cannot be resolved") from None
     return Route(
         name=target.route,
-        host=str(found[0][4][0]),
+        host=_accepting([(each[0], each[4]) for each in found]),
         port=url.port,
         dbname="",
         user="",
@@ -98,6 +101,25 @@ def _web(target: Target) -> Route:
         sslrootcert=_certificates(target),
         url=str(url),
     )
+
+
+def _accepting(addresses: Sequence[tuple[int, Any]]) -> str:
+    """Of several addresses the first that accepts a connection: a server may listen on localhost's
+    address of one IP version only. The first of all, if none does.
+    """
+    several = addresses if len(addresses) > 1 else ()
+    _family, address = next((each for each in several if _accepts(*each)), addresses[0])
+    return str(address[0])
+
+
+def _accepts(family: int, address: Any) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as end:
+            end.settimeout(_ACCEPTS_S)
+            end.connect(address)
+    except OSError:
+        return False
+    return True
 
 
 def _route(database: Database, target: Target, login: Login) -> Route:

@@ -197,9 +197,11 @@ def _id_of(account: Any) -> str:
 
 
 def _backend_of(account: Any) -> str:
-    """The first of the site's authentication backends that knows the account."""
+    """The first of the site's authentication backends that knows the account. Some know none: they
+    check permissions, or count failed logins.
+    """
     for path, backend in zip(settings.AUTHENTICATION_BACKENDS, get_backends(), strict=True):
-        if backend.get_user(account.pk):
+        if hasattr(backend, "get_user") and backend.get_user(account.pk):
             return path
     raise InvalidDefinition("page_user: no authentication backend of this site knows this user")
 

@@ -120,10 +120,11 @@ def environ(page: protocol.Page) -> dict[str, Any]:
 
 
 def _origin() -> tuple[str, str]:
-    """The scheme and the host that the site expects: it redirects from http where it says so."""
+    """The scheme and the host that the site expects: it redirects from others where it says so."""
     named = [host.removeprefix(".") for host in settings.ALLOWED_HOSTS if host != "*"]
     scheme = "https" if settings.SECURE_SSL_REDIRECT else "http"
-    return scheme, settings.SECURE_SSL_HOST or next(iter(named), "localhost")
+    host = settings.SECURE_SSL_HOST or next(iter(named), "localhost")
+    return scheme, f"www.{host}" if settings.PREPEND_WWW and not host.startswith("www.") else host
 
 
 def _unquoted(path: str) -> str:

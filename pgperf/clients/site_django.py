@@ -60,13 +60,20 @@ def set_up(spec: protocol.Spec) -> SiteConnection:
             "settings: the worker has no DJANGO_SETTINGS_MODULE in its environment, so pgperf cannot set up the site"
             " in a separate process; set it where the worker starts"
         )
-    settings.DEBUG = False
+    _switch_debug_off()
     django.setup()
-    settings.DEBUG = False
+    _switch_debug_off()
     using = _alias(spec)
     own_options = redirect(using, spec)
     close_others(using, page_guards.refuse_alias if spec.page.path else _refuse)
     return SiteConnection(connections[using], own_options)
+
+
+def _switch_debug_off() -> None:
+    """The hosts that Django allows for DEBUG, where the site names none, stay allowed."""
+    if settings.DEBUG and not settings.ALLOWED_HOSTS:
+        settings.ALLOWED_HOSTS = [".localhost", "127.0.0.1", "[::1]"]
+    settings.DEBUG = False
 
 
 def callable_of(spec: protocol.Spec) -> Callable[[], Any]:

@@ -148,7 +148,7 @@ class Spec(NamedTuple):
     certificate_name: str = ""  # the server's, where `host` is the IP address of a relay to it; "": `host`
     require_auth: str = "!password"  # libpq's keyword, for libpq 16 and newer; "": no demand
     connect_timeout_s: int = 10
-    url: str = ""  # of the layer http: scheme, name and port of the site
+    url: str = ""  # of the layer http: scheme, name and port of the site, and its prefix there, if any
     application_name: str = "pgperf"
     options: str = ""  # settings of the session, in the form of libpq's keyword: "-c name=value"
     row_type: str = "tuple"

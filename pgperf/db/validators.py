@@ -113,7 +113,8 @@ def web_url(value: str) -> None:
     except ValueError:
         raise ValidationError(
             _(
-                "Give a scheme, a name and a port, for example https://site.example or http://127.0.0.1:8000: "
+                "Give a scheme, a name and a port, for example https://site.example or http://127.0.0.1:8000, "
+                "and the prefix below which the site is there, such as /shop, if it has one: "
                 "no path, which is the workload's, and no user or password."
             )
         ) from None

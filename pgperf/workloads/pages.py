@@ -94,8 +94,12 @@ def _resolved(path: str) -> ResolverMatch:
 
 
 def _missing(path: str) -> str:
-    """This site has no such page; the remedy, where only the last slash is missing."""
-    plain = urlsplit(path).path
+    """This site has no such page; the remedy, where only the last slash is missing, or the prefix of
+    the site is there.
+    """
+    plain, prefix = urlsplit(path).path, (settings.FORCE_SCRIPT_NAME or "").rstrip("/")
+    if prefix and plain.startswith(f"{prefix}/"):
+        return _("Leave out %s, below which the site is: it belongs to the URL of a Target.") % prefix
     if settings.APPEND_SLASH and not plain.endswith("/"):
         try:
             _resolved(plain + "/")

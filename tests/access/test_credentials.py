@@ -2,6 +2,8 @@
 
 import os
 import re
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -388,6 +390,57 @@ def test_a_url_leads_to_the_address_that_its_name_had_when_it_was_checked(
     names["site.example"] = "192.0.2.1"
     assert (route.url, route.host, route.port) == (WEB, "127.0.0.9", 8000)
     assert (route.user, route.password, route.dbname) == ("", "", "")
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A web server on one of two addresses."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        found.settimeout(10)
+        yield found
+
+
+def host_of(port: int, addresses: list[str], settings: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a URL leads whose name has these addresses."""
+    asked: list[str] = []
+
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr("pgperf.access.credentials.socket.getaddrinfo", getaddrinfo)
+    url = f"http://localhost:{port}"
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": [url]}
+    row = make_database()
+    web_target(row, url=url)
+    host = credentials.resolve(row, ["web"])["web"].host
+    assert asked == ["localhost"], "another answer could lead elsewhere"
+    return host
+
+
+def test_of_several_addresses_the_first_that_accepts_is_taken(
+    listener: socket.socket, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of localhost, whose server listens by one IP version only."""
+    port = listener.getsockname()[1]
+    assert host_of(port, ["127.0.0.2", "127.0.0.1"], settings, monkeypatch) == "127.0.0.1"
+
+
+def test_where_no_address_accepts_the_first_is_taken(
+    listener: socket.socket, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = listener.getsockname()[1]
+    assert host_of(port, ["127.0.0.2", "127.0.0.3"], settings, monkeypatch) == "127.0.0.2"
+
+
+def test_a_single_address_is_taken_without_a_connection(
+    listener: socket.socket, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = listener.getsockname()[1]
+    assert host_of(port, ["127.0.0.1"], settings, monkeypatch) == "127.0.0.1"
+    listener.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        listener.accept()
 
 
 def test_the_worker_checks_the_url_again(settings: Any, names: dict[str, str]) -> None:

@@ -73,6 +73,25 @@ def _sees_the_page(run: Run, reader: User, client: Client) -> None:
     assert definition.to_json() == DEFINITION.to_json()
 
 
+class Permissions:
+    """A backend that knows no account, as that of object permissions or of failed logins."""
+
+    def authenticate(self, request: Any, **_: Any) -> None:
+        """It logs nobody in."""
+
+
+def test_a_backend_that_knows_no_account_is_passed_over(
+    run: Run, reader: User, client: Client, settings: Any
+) -> None:
+    settings.AUTHENTICATION_BACKENDS = [
+        f"{__name__}.Permissions", "django.contrib.auth.backends.ModelBackend",
+    ]  # fmt: skip
+    _sees_the_page(run, reader, client)
+    settings.AUTHENTICATION_BACKENDS = settings.AUTHENTICATION_BACKENDS[:1]
+    with pytest.raises(InvalidDefinition, match="no authentication backend of this site knows this user"):
+        page_sessions.opened(run, DEFINITION).__enter__()
+
+
 def test_reconcile_ends_the_sessions_of_a_lost_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     opened = page_sessions.opened(run, DEFINITION)
     opened.__enter__()

@@ -83,6 +83,12 @@ def test_each_operation_is_one_request_with_the_urls_own_name(site: WebServer, a
     assert site.connections == 1
 
 
+def test_a_page_of_a_site_below_a_prefix_is_requested_there(site: WebServer, ask: Ask) -> None:
+    ask(site, "/books/?page=2", url=f"http://{NAME}:{site.port}/shop", cold=False).read(protocol.Ready)
+    assert site.requests[0].startswith("GET /shop/books/?page=2 HTTP/1.1\r\n")
+    assert f"\r\nHost: {NAME}:{site.port}\r\n" in site.requests[0]
+
+
 def test_a_connection_for_each_operation_is_a_phase(site: WebServer, ask: Ask) -> None:
     client = ask(site, connection_mode="per_operation", cold=False)
     client.read(protocol.Ready)

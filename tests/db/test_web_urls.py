@@ -19,16 +19,21 @@ from pgperf.models import Database, Target
         ("http://Site.Example:80", "http://site.example"),
         ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
         ("http://[::1]:8000", "http://[::1]:8000"),
+        ("https://Site.Example:443/Shop/v1.2", "https://site.example/Shop/v1.2"),
+        ("http://[::1]:8000/shop", "http://[::1]:8000/shop"),
     ],
 )
-def test_a_url_is_a_scheme_a_name_and_a_port(text: str, same: str) -> None:
+def test_a_url_is_a_scheme_a_name_a_port_and_perhaps_the_site_s_prefix(text: str, same: str) -> None:
     assert str(WebUrl.parse(text)) == same
     assert WebUrl.parse(text) == WebUrl.parse(same)
 
 
 HOSTILE = (
     "", "site.example", "//site.example", "ftp://site.example", "file:///etc/passwd", "gopher://site.example",
-    "http://user@site.example", "http://user:secret@site.example", "http://site.example/", "http://site.example/path",
+    "http://user@site.example", "http://user:secret@site.example", "http://site.example/",
+    "http://site.example/shop/", "http://site.example//shop", "http://site.example/..", "http://site.example/a/../b",
+    "http://site.example/.", "http://site.example/%2e%2e", "http://site.example/a b", "http://site.example/shop?query",
+    "http://site.example/a\\b", "http://site.example/a;b", "http://site.example/ü",
     "http://site.example?query", "http://site.example#fragment", "http://site.example:0", "http://site.example:65536",
     "http://site.example:８０", "http://2130706433", "http://0x7f000001", "http://127.1", "http://::1", "http://[::1",
     "http://[site.example]", "http://[fe80::1%25eth0]", "http://a b", "http://site.example\n", "http://a\r\nHost: b",
@@ -60,6 +65,7 @@ def test_no_text_breaks_the_parser(text: str) -> None:
         ("http://site.example", False),
         ("https://site.example:8443", False),
         ("https://www.site.example", False),
+        ("https://site.example/shop", False),
         ("site.example", False),
         ("*", False),
     ],
@@ -67,6 +73,13 @@ def test_no_text_breaks_the_parser(text: str) -> None:
 def test_settings_allow_a_scheme_a_name_and_a_port(settings: Any, entry: str, allowed: bool) -> None:
     settings.PGPERF = {**settings.PGPERF, "WEB_URLS": [entry]}
     assert is_allowed(WebUrl.parse("https://site.example")) == allowed
+
+
+def test_settings_allow_a_prefix_only_where_they_name_it(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": ["https://site.example", "http://site.example/shop"]}
+    assert is_allowed(WebUrl.parse("http://site.example/shop"))
+    for other in ("https://site.example/shop", "http://site.example/Shop", "http://site.example/shop/a"):
+        assert not is_allowed(WebUrl.parse(other))
 
 
 def test_settings_allow_none_without_an_entry() -> None:

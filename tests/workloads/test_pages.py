@@ -45,6 +45,14 @@ def test_a_path_that_is_no_page_is_refused_with_the_remedy(path: str, remedy: st
     assert remedy in pages.path_problem(path)
 
 
+@pytest.mark.parametrize("prefix", ["/shop", "/shop/"])
+def test_a_path_is_that_below_the_prefix_of_the_site(prefix: str) -> None:
+    with override_settings(FORCE_SCRIPT_NAME=prefix):
+        assert pages.path_problem("/books/") == ""
+        assert "Leave out /shop, below which" in pages.path_problem("/shop/books/?page=2")
+        assert "no such page" in pages.path_problem("/shopping/")
+
+
 @override_settings(ROOT_URLCONF="tests.nowhere")
 def test_urls_that_cannot_be_loaded_are_named() -> None:
     assert "cannot be loaded (ModuleNotFoundError)" in pages.path_problem("/books/")

@@ -15,18 +15,19 @@ from pgperf.runner.processes import sock_diag
 _ESTABLISHED, _LISTEN = 1, 10  # TCP_ESTABLISHED, TCP_LISTEN
 _QUESTION = struct.Struct("=BBBBI48x")  # inet_diag_req_v2: family, protocol, -, -, states, id
 _PORTS = struct.Struct("!HH")  # inet_diag_sockid: both ports
-_PORTS_AT, _ADDRESS_AT, _INODE_AT = 4, 8, 68  # in inet_diag_msg
+_PORTS_AT, _ADDRESS_AT, _PEER_ADDRESS_AT, _INODE_AT = 4, 8, 24, 68  # in inet_diag_msg
 _INODE = struct.Struct("=I")
 _ADDRESS_BYTES = {socket.AF_INET: 4, socket.AF_INET6: 16}
 
 
 @dataclass(frozen=True)
 class TcpSocket:
-    """Its own address, as bytes in network order, and the ports of both ends."""
+    """The addresses of both ends, as bytes in network order, and their ports."""
 
     listens: bool
     address: bytes
     port: int
+    peer_address: bytes
     peer_port: int
     inode: int
 
@@ -61,16 +62,17 @@ def _asked(family: socket.AddressFamily) -> list[TcpSocket]:
 def _reported(message: bytes, address_bytes: int) -> TcpSocket:
     port, peer_port = _PORTS.unpack_from(message, _PORTS_AT)
     (inode,) = _INODE.unpack_from(message, _INODE_AT)
-    address = message[_ADDRESS_AT : _ADDRESS_AT + address_bytes]
-    return TcpSocket(message[1] == _LISTEN, address, port, peer_port, inode)
+    address, peer_address = (message[at : at + address_bytes] for at in (_ADDRESS_AT, _PEER_ADDRESS_AT))
+    return TcpSocket(message[1] == _LISTEN, address, port, peer_address, peer_port, inode)
 
 
 def _listed(words: list[str]) -> TcpSocket:
-    address, port = words[1].split(":")
-    peer_port = words[2].rpartition(":")[2]
-    return TcpSocket(
-        int(words[3], 16) == _LISTEN, _packed(address), int(port, 16), int(peer_port, 16), int(words[9])
-    )
+    return TcpSocket(int(words[3], 16) == _LISTEN, *_end(words[1]), *_end(words[2]), int(words[9]))
+
+
+def _end(word: str) -> tuple[bytes, int]:
+    address, port = word.split(":")
+    return _packed(address), int(port, 16)
 
 
 def _packed(digits: str) -> bytes:

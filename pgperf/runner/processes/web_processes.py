@@ -9,19 +9,21 @@ as systemd does, and is none of its processes.
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import psutil
 
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.processes import tcp_sockets, unix_sockets
+from pgperf.runner.processes import pooler_process, tcp_sockets, unix_sockets
 from pgperf.runner.processes.backends import Endpoint, unmapped
 from pgperf.runner.processes.tcp_sockets import TcpSocket
 
-#: The programs that pass requests on.
-PROXIES = ("nginx",)
+#: The names of programs that pass requests on. Any other that listens is a web server.
+PROXIES = ("nginx", "haproxy", "caddy", "traefik", "envoy")
+#: Whom a proxy may ask for the addresses of its servers.
+_DIRECTORIES = ("dockerd", "podman")
 #: Those whose listening processes pass them on to daemons, where there are some (mod_wsgi).
 _WITH_DAEMONS = ("apache2", "httpd")
 #: How long the connections of processes are read again and again.
@@ -54,23 +56,30 @@ def find(port: int, working: Callable[[], AbstractContextManager[object]] = null
     that it makes, perhaps one for each request: `working` lets it serve some.
     """
     sockets, held = tcp_sockets.read(), _held()
-    listening = _listening(port, sockets, held)
+    listening = _listening(_of_port(port, sockets), held)
     if not listening:
         return WebProcesses()
+    accepting = {each.inode for each in sockets if each.listens}
     if _name(listening[0]) not in PROXIES:
-        return WebProcesses(proxy=[], web=listening, workers=_workers(listening, sockets, held))
+        return WebProcesses(proxy=[], web=listening, workers=_workers(listening, accepting, held))
     with working():
-        ports = connections(listening).peer_ports
-        unix = _unix_servers(listening)
-    by_socket = _server(_holders(unix, held), unix, held)
-    found = [*(pid for port in sorted(ports) for pid in _listening(port, sockets, held)), *by_socket]
-    behind = [pid for pid in dict.fromkeys(found) if pid not in listening]
-    return WebProcesses(proxy=listening, web=behind or None, workers=_workers(behind, sockets, held))
+        ports, unix = connections(listening).peer_ports, _unix_servers(listening)
+    reached = [*(_of_port(each, sockets) for each in sorted(ports)), *({each} for each in sorted(unix))]
+    servers = [_behind(listening, inodes, held) for inodes in reached]
+    workers = [_workers(server, accepting | unix, held) for server in servers]
+    return WebProcesses(proxy=listening, web=_all(servers) or None, workers=_all(workers))
+
+
+def _all(found: Iterable[Iterable[int]]) -> list[int]:
+    """Each pid once."""
+    return list(dict.fromkeys(pid for each in found for pid in each))
 
 
 @dataclass(frozen=True)
 class Connections:
-    """Both ends of the TCP connections that some processes have made."""
+    """The own ends of the TCP connections that some processes have made, and the ports of the other
+    ends that are on this machine.
+    """
 
     own_ends: frozenset[Endpoint] = frozenset()
     peer_ports: frozenset[int] = frozenset()
@@ -86,7 +95,14 @@ def connections(pids: Collection[int]) -> Connections:
         sockets = {each for _ in _looks() for each in tcp_sockets.read()}
     made = _made(own, sockets)
     own_ends = frozenset((unmapped(each.address), each.port) for each in made)
-    return Connections(own_ends, frozenset(each.peer_port for each in made))
+    return Connections(own_ends, _ports_here(made))
+
+
+def _ports_here(made: Iterable[TcpSocket]) -> frozenset[int]:
+    """Another machine's port says nothing of the program that listens on the same one here."""
+    peers = {(unmapped(each.peer_address), each.peer_port) for each in made}
+    here = set(filter(pooler_process.is_own, {address for address, _port in peers}))
+    return frozenset(port for address, port in peers if address in here)
 
 
 @contextmanager
@@ -133,10 +149,20 @@ def _held() -> Sockets:
     return {pid: unix_sockets.held(pid) for pid in psutil.pids()}
 
 
-def _listening(port: int, sockets: Sequence[TcpSocket], held: Sockets) -> list[int]:
-    """The server that listens on a port, with all its processes."""
-    inodes = {each.inode for each in sockets if each.listens and each.port == port}
+def _of_port(port: int, sockets: Sequence[TcpSocket]) -> set[int]:
+    """The inodes of the sockets that listen on it."""
+    return {each.inode for each in sockets if each.listens and each.port == port}
+
+
+def _listening(inodes: set[int], held: Sockets) -> list[int]:
+    """The server that listens on these sockets, with all its processes."""
     return _server(_holders(inodes, held), inodes, held)
+
+
+def _behind(proxy: Collection[int], inodes: set[int], held: Sockets) -> list[int]:
+    """The web server that the proxy has reached by these sockets."""
+    serving = [pid for pid in _holders(inodes, held) if _name(pid) not in _DIRECTORIES]
+    return [pid for pid in _server(serving, inodes, held) if pid not in proxy]
 
 
 def _unix_servers(proxy: Sequence[int]) -> set[int]:
@@ -193,15 +219,17 @@ def _tree(pid: int) -> list[int]:
     return [pid, *(each for child in schedstat.children(pid) for each in _tree(child))]
 
 
-def _workers(pids: Collection[int], sockets: Sequence[TcpSocket], held: Sockets) -> list[int]:
-    """The processes that run the site: those without children, or the only one there is; of Apache
-    with daemons, the daemons.
+def _workers(pids: Collection[int], listening: Set[int], held: Sockets) -> list[int]:
+    """The processes of one server that run the site: those without children that accept requests, or
+    the only one there is; of Apache with daemons, the daemons. What accepts none beside others that
+    do is a helper, such as the resource tracker of Python's multiprocessing.
     """
-    listening = {each.inode for each in sockets if each.listens}
     leaves = [pid for pid in pids if not schedstat.children(pid)]
-    passing = {pid for pid in leaves if _name(pid) in _WITH_DAEMONS and held.get(pid, set()) & listening}
+    accepting = [pid for pid in leaves if held.get(pid, set()) & listening]
+    passing = {pid for pid in accepting if _name(pid) in _WITH_DAEMONS}
+    serving = [pid for pid in accepting if pid not in passing]
     daemons = [pid for pid in leaves if pid not in passing]
-    return daemons or leaves or list(pids)
+    return serving or daemons or leaves or list(pids)
 
 
 def _name(pid: int) -> str:

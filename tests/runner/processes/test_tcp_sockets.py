@@ -21,18 +21,21 @@ def inode(sock: socket.socket) -> int:
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_a_server_and_both_ends_of_a_connection_are_read(read, family) -> None:  # type: ignore[no-untyped-def]
     host = "127.0.0.1" if family == socket.AF_INET else "::1"
+    own_host = "127.0.0.2" if family == socket.AF_INET else "::1"
     try:
         listener = socket.create_server((host, 0), family=family)
     except OSError:
         pytest.skip("this machine has no IPv6")
     port, address = listener.getsockname()[1], socket.inet_pton(family, host)
-    with listener, socket.create_connection((host, port)) as client:
+    own_address = socket.inet_pton(family, own_host)
+    with listener, socket.create_connection((host, port), source_address=(own_host, 0)) as client:
         accepted, _ = listener.accept()
         with accepted:
             own = client.getsockname()[1]
             found = {each.inode: each for each in read()}
-            assert found[inode(client)] == TcpSocket(False, address, own, port, inode(client))
-            assert found[inode(accepted)] == TcpSocket(False, address, port, own, inode(accepted))
+            ends = (own_address, own), (address, port)
+            assert found[inode(client)] == TcpSocket(False, *ends[0], *ends[1], inode(client))
+            assert found[inode(accepted)] == TcpSocket(False, *ends[1], *ends[0], inode(accepted))
             assert found[inode(listener)].listens
             assert found[inode(listener)].port == port
 

@@ -14,7 +14,8 @@ import pytest
 
 from pgperf.core.records import Page, Route, WorkloadDefinition
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.processes import web_processes
+from pgperf.runner.processes import tcp_sockets, unix_sockets, web_processes
+from pgperf.runner.processes.tcp_sockets import TcpSocket
 from tests.example.web_programs import HAS_NGINX
 from tests.runner.builders import definition
 from tests.runner.cpu.test_accounting import measured
@@ -23,7 +24,8 @@ from tests.runner.processes import real_web_servers
 needs_nginx = pytest.mark.skipif(not HAS_NGINX, reason="nginx is not installed: make nginx")
 
 #: Opens a socket, or has inherited one, and prints its port. Children inherit it; `daemon` closes it,
-#: as mod_wsgi's do. On a Unix socket they accept nothing.
+#: as mod_wsgi's do, and as Python's multiprocessing has a helper without it. On a Unix socket they
+#: accept nothing.
 _SERVER = """
 import os, socket, sys, time
 upstream, inherited = sys.argv[1:]
@@ -102,8 +104,13 @@ def test_a_server_is_all_processes_below_the_one_that_opened_the_socket(start: S
     found = web_processes.find(port)
     assert found.proxy == []
     assert sorted(found.web or []) == sorted(pids)
-    assert sorted(found.workers) == sorted(pids[1:])
     assert os.getpid() not in (found.web or [])
+
+
+def test_a_helper_beside_processes_that_accept_requests_is_no_worker(start: Start) -> None:
+    """As multiprocessing's resource tracker beside the workers of uvicorn."""
+    port, pids = start()
+    assert sorted(web_processes.find(port).workers) == sorted(pids[1:3])
 
 
 def test_apaches_daemons_run_the_site_and_its_listening_processes_do_not(
@@ -116,18 +123,37 @@ def test_apaches_daemons_run_the_site_and_its_listening_processes_do_not(
     assert found.workers == pids[3:]
 
 
+@pytest.mark.parametrize("proxy", ["nginx", "haproxy", "caddy", "traefik", "envoy"])
 def test_a_proxys_servers_are_at_the_other_ends_of_its_connections(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    start: Start, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
     behind, servers = start()
     port, proxies = start(f"127.0.0.1:{behind}")
-    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    monkeypatch.setattr(web_processes, "_name", lambda pid: proxy if pid in proxies else "gunicorn")
     found = web_processes.find(port)
     assert sorted(found.proxy or []) == sorted(proxies)
     assert sorted(found.web or []) == sorted(servers)
     made = web_processes.connections(proxies)
     assert made.peer_ports == {behind}
     assert {address for address, _port in made.own_ends} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("address", "ports"),
+    [
+        ("127.0.0.1", {8000}), ("::1", {8000}), ("::ffff:127.0.0.1", {8000}),
+        ("192.0.2.7", set()), ("2001:db8::7", set()), ("::ffff:192.0.2.7", set()),
+    ],
+)  # fmt: skip
+def test_a_connection_to_another_machine_leads_to_no_program_here(
+    monkeypatch: pytest.MonkeyPatch, address: str, ports: set[int]
+) -> None:
+    """Whatever listens on the same port here."""
+    packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+    made = TcpSocket(False, packed, 40_000, packed, 8000, inode=4711)
+    monkeypatch.setattr(tcp_sockets, "read", lambda: [made])
+    monkeypatch.setattr(unix_sockets, "held", lambda pid: {4711})
+    assert web_processes.connections([os.getpid()]).peer_ports == ports
 
 
 def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> None:
@@ -173,7 +199,37 @@ def test_a_server_behind_a_unix_socket_is_found_while_no_process_holds_the_conne
     monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
     found = web_processes.find(port)
     assert sorted(found.web or []) == sorted(servers)
-    assert sorted(found.workers) == sorted(servers[1:])
+    assert sorted(found.workers) == sorted(servers[1:3])
+
+
+def test_apaches_daemons_are_workers_beside_those_of_another_server(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One proxy passes requests on to both."""
+    listener, upstream = listening("unix", tmp_path)
+    _port, servers = start(listener=listener)
+    behind, apaches = start()
+    names = dict.fromkeys(apaches, "apache2")
+    monkeypatch.setattr(web_processes, "_name", lambda pid: names.get(pid, "gunicorn"))
+    port, proxies = start(upstream)
+    names |= dict.fromkeys(proxies, "nginx")
+    reached = web_processes.Connections(peer_ports=frozenset({behind}))
+    monkeypatch.setattr(web_processes, "connections", lambda pids: reached)
+    found = web_processes.find(port)
+    assert sorted(found.web or []) == sorted([*apaches, *servers])
+    assert sorted(found.workers) == sorted([apaches[3], *servers[1:3]])
+
+
+def test_who_tells_a_proxy_its_servers_is_none_of_them(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Traefik asks Docker's daemon, which also starts them."""
+    listener, upstream = listening("unix", tmp_path)
+    start(listener=listener)
+    port, proxies = start(upstream)
+    monkeypatch.setattr(web_processes, "_name", lambda pid: "traefik" if pid in proxies else "dockerd")
+    found = web_processes.find(port)
+    assert (sorted(found.proxy or []), found.web) == (sorted(proxies), None)
 
 
 def test_a_log_that_a_proxy_writes_to_is_no_web_server(

@@ -49,10 +49,13 @@ def start_due() -> list[Handled]:
     return [handled for schedule in _due() if (handled := _handle(schedule))]
 
 
-def plan(schedule: Schedule) -> None:
-    """Set the next due time of a saved schedule, which may have changed."""
+def plan(schedule: Schedule, *, same_times: bool = False) -> None:
+    """Set the next due time of a saved schedule. `same_times`: those from before the save, so a run
+    that is due still starts.
+    """
     found = _with_now(_rows().filter(pk=schedule.pk)).get()
-    _rows().filter(pk=schedule.pk).update(due_at=_next_of(found) if found.enabled else None)
+    if not (same_times and _is_due(found)):
+        _rows().filter(pk=schedule.pk).update(due_at=_next_of(found) if found.enabled else None)
     schedule.refresh_from_db(fields=["due_at"], using=_using())
 
 
@@ -70,6 +73,11 @@ def _due() -> list[Any]:
     """Those that are due, and those without a due time, each with the database's time `now`."""
     wanted = Q(due_at__isnull=True) | Q(due_at__lte=Now())
     return list(_with_now(_rows().filter(wanted, enabled=True)).order_by("due_at", "pk"))
+
+
+def _is_due(schedule: Any) -> bool:
+    due = schedule.due_at
+    return bool(schedule.enabled and due and _aware(due) <= _aware(schedule.now))
 
 
 def _handle(schedule: Any) -> Handled | None:

@@ -523,7 +523,7 @@ def _has_waiters(table: str) -> bool:
 def _is_diagnosing(run: Run) -> bool:
     """True while the run's sampler of pg_stat_activity is connected."""
     with connection.cursor() as cursor:
-        name = f"pgperf-{run.pk}-activity"
+        name = f"pgperf-{run.session_key}-activity"
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", [name])
         return bool(cursor.fetchone()[0])
 

@@ -118,6 +118,24 @@ def test_times_that_were_changed_are_planned_anew(owner: User) -> None:
     assert found.due_at > timezone.now()
 
 
+def test_a_save_of_the_same_times_keeps_what_is_due(owner: User) -> None:
+    schedule = due(owner)
+    moment = schedule.due_at
+    schedules.plan(schedule, same_times=True)
+    assert schedule.due_at == reread(schedule).due_at == moment
+    assert [each.outcome for each in schedules.start_due()] == [Outcome.STARTED]
+    schedules.plan(schedule, same_times=True)
+    assert schedule.due_at
+    assert schedule.due_at > timezone.now()
+
+
+@pytest.mark.parametrize("fields", [{}, {"enabled": False}])
+def test_a_save_of_other_times_plans_the_next(owner: User, fields: dict[str, Any]) -> None:
+    schedule = due(owner, **fields)
+    schedules.plan(schedule)
+    assert schedule.due_at is None if fields else schedule.due_at and schedule.due_at > timezone.now()
+
+
 # Once
 
 

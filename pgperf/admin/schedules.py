@@ -10,6 +10,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db import router
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.dates import WEEKDAYS
@@ -32,6 +33,8 @@ from pgperf.runs.definitions import Overrides, freeze
 _STATE = ("owner", "due_at", "last_due_at", "last_outcome", "last_run")
 #: What starts the same runs.
 _SAME = ("benchmark", "database", "quick", "at", "every_hours", "days")
+#: What the due times follow from.
+_TIMES = {"enabled", "at", "every_hours", "days"}
 #: What `pgperf.schedules` may write while somebody has the form open.
 _OUTCOME = ("due_at", "last_due_at", "outcome", "reason")
 _STARTS = ("benchmark", "database", "quick", "enabled")
@@ -68,11 +71,14 @@ class ScheduleForm(forms.ModelForm):
         return cleaned
 
     def _check_twin(self, cleaned: dict[str, Any]) -> None:
-        """A double click on a new one; each would start runs."""
+        """A double click on a new one; each would start runs. The admin saves within the transaction
+        that checks, so of two clicks at once the second one waits here for the first.
+        """
         if self.instance.pk is not None or not cleaned.keys() >= set(_SAME):
             return
-        same = {name: cleaned[name] for name in _SAME}
-        if Schedule.objects.filter(**same, enabled=True).exists():
+        using, same = router.db_for_write(Schedule), {name: cleaned[name] for name in _SAME}
+        Benchmark.objects.using(using).select_for_update().filter(pk=same["benchmark"].pk).first()
+        if Schedule.objects.using(using).filter(**same, enabled=True).exists():
             self.add_error(None, _("There is an enabled schedule of the same runs at the same times."))
 
     def _check_name(self, database: Database, typed: str) -> None:
@@ -144,7 +150,7 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
             obj.save(update_fields=own - set(_OUTCOME))
         else:
             super().save_model(request, obj, form, change)
-        schedules.plan(obj)
+        schedules.plan(obj, same_times=change and _TIMES.isdisjoint(form.changed_data))
         if change and former != request.user:
             text = f"Runs as {request.user.get_username()} instead of {former or 'a deleted user'}."
             audit.log_changed(self, request, obj, text)

@@ -113,6 +113,13 @@ class Run(models.Model):
         return f"{self.benchmark_name} #{self.pk}"
 
     @property
+    def session_key(self) -> str:
+        """What names its sessions, with `pgperf-` before it, also on its load hosts. Another
+        installation may measure the same server with a run of the same number, but of another seed.
+        """
+        return f"{self.pk}-{self.definition.get('seed', 0):x}"
+
+    @property
     def partial(self) -> bool:
         """Are its figures those of the blocks that it finished before it ended?"""
         return bool(self.summary.get("partial"))

@@ -9,9 +9,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import count
 from typing import Any
 
-from django.db import router
+from django.db import router, transaction
 
 from pgperf import signals
 from pgperf.analysis.change_points import LEAST_AFTER, WINDOW, find, least_change
@@ -24,6 +25,7 @@ from pgperf.analysis.definition_diff import (
 from pgperf.core import limits
 from pgperf.core.records import CAPTURES
 from pgperf.models import ChangePoint, Run
+from pgperf.runs.db_retry import retry_while_down
 from pgperf.runs.headline_ladder import Ladder, headline_series, ladder_of
 from pgperf.runs.layer_changes import layers_at
 from pgperf.runs.step_series import (
@@ -42,20 +44,37 @@ logger = logging.getLogger(__name__)
 MOST_DIFFERENCES = 30
 
 
-def record(run: Run) -> list[ChangePoint]:
+def record(run: Run, retry_s: float = 0.0) -> list[ChangePoint]:
     """Store what changed up to this run, which is done; the newly found changes, each announced.
+    `retry_s`: for how long it retries while the database is down.
 
     Never raises: a run that is done stays so whatever happens here.
     """
+    found: list[ChangePoint] = []
     try:
-        found = _found(run)
-        _record_environments(run)
+        found = _stored(run, retry_s)
+        retry_while_down(lambda: _record_environments(run), retry_s, f"comparing the environment of {run}")
     except Exception:
         logger.exception("run %s: its history could not be searched for changes", run.pk)
-        return []
     for change in found:
         signals.change_found.send_robust(sender=ChangePoint, run=run, change=change)
     return found
+
+
+def _stored(run: Run, retry_s: float) -> list[ChangePoint]:
+    """All changes that this run shows, or none: one that was stored alone would never be announced.
+    An earlier try whose COMMIT got no answer may have stored them.
+    """
+    using, tries = router.db_for_write(Run), count()
+    stored = ChangePoint.objects.using(using).filter(found_by=run.pk).order_by("pk")
+
+    def step() -> list[ChangePoint]:
+        again = next(tries) > 0
+        with transaction.atomic(using=using):
+            found = _found(run)
+        return list(stored.all()) if again else found
+
+    return retry_while_down(step, retry_s, f"searching the history of {run} for changes")
 
 
 def _found(run: Run) -> list[ChangePoint]:

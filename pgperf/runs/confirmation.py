@@ -5,6 +5,9 @@ finds.
 from dataclasses import replace
 from typing import Any
 
+from django.db import router
+from django.db.models import QuerySet
+
 from pgperf.analysis import interventions, verdict_kinds
 from pgperf.analysis.verdict import UNDECIDED, Confirmation, Verdict
 from pgperf.conf import get_settings
@@ -85,9 +88,9 @@ def tested(run: Run) -> tuple[VariantResult, Verdict] | None:
 
     None for other runs, and where the tested variant is gone.
     """
-    if run.confirms is None:
+    if run.confirms_id is None:
         return None
-    row = run.confirms.variants.filter(label=run.confirms_variant).first()
+    row = _variants(run.confirms_id).filter(label=run.confirms_variant).first()
     verdict = row.record.verdict if row else None
     if row is None or verdict is None:
         return None
@@ -106,8 +109,13 @@ def _too_few_blocks(run: Run) -> Confirmation | None:
 
 
 def _found(run: Run, row: VariantResult, verdict: Verdict) -> Confirmation:
-    own, changed = told_apart([each.record for each in run.variants.all()], row.record)
+    own, changed = told_apart([each.record for each in _variants(run.pk)], row.record)
     return verdict_kinds.confirm(verdict, run.intervention, own, changed)
+
+
+def _variants(run: int) -> QuerySet[VariantResult]:
+    """Those of a run. A replica may lack what the transaction has just written."""
+    return VariantResult.objects.using(router.db_for_write(Run)).filter(run=run)
 
 
 def _is_socket(row: VariantResult) -> bool:

@@ -15,11 +15,11 @@ _LARGE = ("definition", "environment", "timings", "summary", "environment_change
 
 def seen_changes(line: QuerySet[Run], visible: QuerySet[Run]) -> list[ChangePoint]:
     """The changes of comparable runs, the newest first, in three queries. `visible`: those of the
-    runs that the reader may see.
+    runs that the reader may see. Changes are read where these runs are.
     """
     hidden = _numbers(line) - _numbers(visible)
-    rows = ChangePoint.objects.filter(run__in=line.order_by().values("pk")).select_related("run")
-    changes = rows.order_by("run_id", "pk").defer(*(f"run__{name}" for name in _LARGE))
+    rows = ChangePoint.objects.using(line.db).filter(run__in=line.order_by().values("pk"))
+    changes = rows.select_related("run").order_by("run_id", "pk").defer(*(f"run__{name}" for name in _LARGE))
     return sorted(of_seen_runs(changes, hidden), key=lambda change: -change.run_id)
 
 

@@ -27,6 +27,16 @@ def save_blocks(run: Run, blocks: Iterable[VariantBlock]) -> None:
         BlockResult.objects.using(using).bulk_create(rows, ignore_conflicts=True)
 
 
+def save_skipped(run: Run, skipped: Sequence[Mapping[str, str]]) -> None:
+    """Keep what the plan of a run leaves out, until its summary has that.
+
+    Raises FenceLost when another attempt has the run.
+    """
+    with transaction.atomic(using=router.db_for_write(Run)):
+        state.lock_attempt(run)
+        _update(run, summary={"skipped": finite(skipped)})
+
+
 def save_facts(run: Run, environment: Mapping[str, Any], timings: Timings) -> None:
     """Keep a run's environment and where its time went."""
     facts = {"environment": finite(environment), "timings": finite(timings.to_json())}

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from django.contrib.auth import get_user_model
 from django.core import mail
+from django.db import router
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -56,22 +57,24 @@ def _send_all(run: int, messages: Sequence[mail.EmailMessage]) -> None:
 
 
 def _messages(run: Run, changes: Sequence[ChangePoint]) -> Iterator[mail.EmailMessage]:
-    line = comparable(Run.objects.all(), run)
+    line = comparable(Run.objects.using(router.db_for_write(Run)), run)
     for user in _readers(run):
-        known = {each.pk for each in seen_changes(line, permissions.visible(line, user))}
-        if seen := told([change for change in changes if change.pk in known]):
+        known = {each.pk: each for each in seen_changes(line, permissions.visible(line, user))}
+        if seen := told([known[change.pk] for change in changes if change.pk in known]):
             yield mail.EmailMessage(_subject(run, seen), _body(run, seen), to=[_address(user)])
 
 
 def _readers(run: Run) -> list[Any]:
-    """The chosen users who have an address and may see the run now."""
+    """The chosen users who have an address and may see the run now. A user model may lack the column
+    `is_active`, but not the attribute.
+    """
     users = get_user_model()
-    chosen = users._default_manager.filter(
-        **{f"{users.USERNAME_FIELD}__in": get_settings().CHANGE_EMAILS}, is_active=True
-    )
-    return [
-        user for user in chosen if _address(user) and user.has_perm(VIEW) and permissions.may_see(user, run)
-    ]
+    chosen = users._default_manager.filter(**{f"{users.USERNAME_FIELD}__in": get_settings().CHANGE_EMAILS})
+    return [user for user in chosen if user.is_active and _address(user) and _sees(user, run)]
+
+
+def _sees(user: Any, run: Run) -> bool:
+    return bool(user.has_perm(VIEW)) and permissions.may_see(user, run)
 
 
 def _address(user: Any) -> str:

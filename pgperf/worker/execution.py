@@ -91,7 +91,7 @@ def _perform(run_id: int, worker: str, listener: ProgressListener | None) -> Run
         else:
             _measure(job, lifeline)
     if run.status == Run.Status.DONE:
-        change_mail.send(run, changes.record(run))
+        change_mail.send(run, changes.record(run, _retry_s()))
     return run
 
 
@@ -157,10 +157,9 @@ def _summarise_ended(run: Run) -> bool:
     """Whether there is a summary now. A run that cannot have one is tried once in this process."""
     if run.pk in _not_summarisable:
         return False
-    settings = get_settings()
     try:
         definition = Definition.from_json(run.definition)
-        skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs)
+        skipped = [LeftOut(**each) for each in run.summary.get("skipped", [])]  # where it was measured
         if _summarise_part(run, definition, skipped):
             return True
     except PgperfError as error:
@@ -206,6 +205,7 @@ class _ClaimedRun:
                 captured = self._captured(plan, guarded, machine.memory.client_bytes(plan))
                 proved = self._proved(captured, guarded, machine)
                 self.access |= machine_look.predicted(proved)
+                self._keep_skipped(proved)
                 return execute(proved, guarded, machine, self.observer, agent, self.facts.update, load_hosts)
 
     def done(self, outcome: RunResult) -> None:
@@ -310,6 +310,11 @@ class _ClaimedRun:
         self.skipped += lacking
         return make_plan(plan.definition, self.skipped) if lacking else plan
 
+    def _keep_skipped(self, plan: Plan) -> None:
+        """For another machine that summarises the blocks if this process dies."""
+        step = partial(store.save_skipped, self.run, _json(plan.skipped))
+        retry_while_down(step, _retry_s(), f"storing what {self.run} leaves out")
+
     def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
         if not any(layers.connects(variant.layer) for variant in plan.variants):
             return
@@ -374,7 +379,7 @@ def _machine(run: Run, usable: Mapping[str, Usable], begin: float) -> RunSetting
     settings = get_settings()
     return RunSettings(
         build_dir=settings.BUILD_DIR,
-        run_id=str(run.pk),
+        run_id=run.session_key,
         pin_server=settings.PIN_SERVER,
         connection_share=settings.CONNECTION_SHARE,
         max_run_seconds=settings.MAX_RUN_SECONDS,

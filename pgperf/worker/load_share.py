@@ -224,7 +224,8 @@ class _Share:
     def _started(self, parts: dict[Variant, HostPart], order: Any) -> Iterator[list[ClientGroup]]:
         prepared, settings = self._known(), get_settings()
         definition, everyone = prepared.plan.definition, prepared.plan.variants
-        named = [(variant, f"pgperf-{prepared.run.pk}-{everyone.index(variant)}") for variant in parts]
+        application = f"pgperf-{prepared.run.session_key}"
+        named = [(variant, f"{application}-{everyone.index(variant)}") for variant in parts]
         usable = environments.usable(environments.examined(definition))
         with (
             places(definition, usable) as at,

@@ -1,5 +1,6 @@
 """The pages of schedules: who owns what they save, what they refuse, and what the list says."""
 
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from pgperf.schedules import start_due
 from tests import factories
 from tests.admin.conftest import VIEW
 from tests.admin.users import staff_client
+from tests.concurrency import at_once
 
 pytestmark = pytest.mark.django_db
 SCHEDULES = ("add_schedule", "change_schedule", "delete_schedule")
@@ -79,6 +81,19 @@ def test_of_a_double_click_one_schedule_is_made(ada: Client) -> None:
     assert Schedule.objects.count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_of_two_clicks_at_once_one_schedule_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have come as far as the check for an equal schedule before either has stored its own."""
+    barrier, data = threading.Barrier(2), filled()
+    monkeypatch.setattr(ScheduleForm, "_check_definition", lambda *_given: barrier.wait(30))
+    clients = [staff_client(name, *VIEW, *SCHEDULES, "start_run") for name in ("ada", "bob")]
+    answers = at_once(2, lambda: clients.pop().post(reverse(ADD), data))
+    told = {each.status_code: each.content.decode() for each in answers}
+    assert sorted(told) == [200, 302]
+    assert "the same runs at the same times" in told[200]
+    assert Schedule.objects.count() == 1
+
+
 @pytest.mark.parametrize(
     "other",
     [{"days": ["tue"]}, {"days": []}, {"at": "02:31"}, {"every_hours": 12}, {"quick": "on"}, {"enabled": ""}],
@@ -127,6 +142,28 @@ def test_whoever_can_save_a_schedule_may_start_its_runs(
     handled = start_due()
     assert len(handled) == (answer.status_code == 302)
     assert [each.reason for each in handled if each.outcome != Schedule.Outcome.STARTED] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "stays"),
+    [
+        ({}, True),
+        ({"quick": "on"}, True),
+        ({"days": ["mon"]}, False),
+        ({"every_hours": 12}, False),
+        ({"at": "02:31"}, False),
+    ],
+)
+def test_a_run_that_is_due_outlives_a_save_of_the_same_times(
+    ada: Client, fields: dict[str, Any], stays: bool
+) -> None:
+    moment = (timezone.now() - timedelta(minutes=5)).replace(second=0, microsecond=0)
+    local = timezone.localtime(moment)
+    schedule = factories.make_schedule(due_at=moment, at=local.time())
+    answer = ada.post(change(schedule), filled(**{"at": f"{local:%H:%M}", **fields}))
+    assert answer.status_code == 302
+    schedule.refresh_from_db()
+    assert (schedule.due_at == moment) is stays
 
 
 def test_switched_off_it_has_no_next_time(ada: Client) -> None:

@@ -44,7 +44,7 @@ def backends(run: Run) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pid, application_name FROM pg_stat_activity WHERE application_name ~ %s",
-            [f"^pgperf-{run.pk}-[0-9]"],
+            [f"^pgperf-{run.session_key}-[0-9]"],
         )
         return list(cursor.fetchall())
 

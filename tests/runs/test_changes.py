@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError, transaction
 from django.db.models import F
 
 from pgperf import signals
@@ -205,6 +207,63 @@ def test_a_failing_receiver_or_database_does_not_raise(
 
     monkeypatch.setattr(changes, "series_of", broken)
     assert changes.record(Run.objects.order_by("-pk")[0]) == []
+
+
+def test_the_changes_of_a_run_are_stored_together_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, heard: list[dict[str, Any]]
+) -> None:
+    """One that is stored alone is never announced: no later run finds it again."""
+    runs, new = make_history(24, stepped), changes._new
+
+    def break_off(*given: Any) -> list[ChangePoint]:
+        if new(*given):
+            raise DatabaseError("gone")
+        return []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(changes, "_new", break_off)
+        assert [change for each in record_all(runs) for change in each] == []
+    assert not ChangePoint.objects.exists()
+    assert len(changes.record(runs[-1])) == len(heard) == 2
+
+
+def test_a_failing_comparison_of_environments_keeps_no_change_back(
+    monkeypatch: pytest.MonkeyPatch, heard: list[dict[str, Any]]
+) -> None:
+    def broken(_run: Run) -> None:
+        raise DatabaseError("gone")
+
+    monkeypatch.setattr(changes, "_record_environments", broken)
+    found = [change for each in record_all(make_history(24, stepped)) for change in each]
+    assert len(found) == len(heard) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_restart_of_the_sites_database_keeps_no_change_back(
+    stored: bool, monkeypatch: pytest.MonkeyPatch, heard: list[dict[str, Any]]
+) -> None:
+    """Also where the COMMIT took effect and its answer was lost."""
+    cuts: list[str] = []
+
+    @contextmanager
+    def cut(using: str) -> Iterator[None]:
+        with transaction.atomic(using=using):
+            yield
+            cuts_now = not cuts and ChangePoint.objects.exists()
+            if cuts_now:
+                cuts.append(using)
+            if cuts_now and not stored:
+                raise OperationalError("the server is gone")
+        if cuts_now:
+            raise OperationalError("the server is gone")
+
+    runs = make_history(24, stepped)
+    monkeypatch.setattr(changes, "transaction", SimpleNamespace(atomic=cut))
+    found = [change for run in runs for change in changes.record(run, retry_s=10.0)]
+    assert cuts
+    assert [each["change"] for each in heard] == found
+    assert [change.below for change in found] == ["", BASE]
 
 
 def test_words(heard: list[dict[str, Any]]) -> None:

@@ -364,6 +364,14 @@ def test_a_confirmed_verdict_names_the_confirming_run(database: Database) -> Non
     assert "60 instead of 210 µs" in verdict_kinds.confirmation_evidence(verdict)
 
 
+def test_a_verdict_is_tested_by_rows_that_a_replica_may_lack(database: Database, settings: Any) -> None:
+    row = result(database)
+    run = Run.objects.get(pk=confirmation(row, 60.0).pk)
+    settings.DATABASE_ROUTERS = ["tests.lost_replica.Router"]
+    tested, verdict = module.tested(run) or pytest.fail("nothing was tested")
+    assert (tested, verdict.certainty) == (row, "confirmed")
+
+
 @pytest.mark.parametrize(
     ("changed_us", "again", "certainty", "outcome"),
     [

@@ -1,8 +1,10 @@
 """A level outlives the run with which it began."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db.models.signals import pre_delete
 
 from pgperf import signals
 from pgperf.models import ChangePoint, Run
@@ -10,6 +12,19 @@ from pgperf.runs import changes
 from tests.histories import make_history
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["no listener", "a listener"])
+def listening(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With such a listener, Django reads the keys of what is deleted first."""
+
+    def listen(**_given: Any) -> None:
+        pass
+
+    if request.param:
+        pre_delete.connect(listen)
+    yield
+    pre_delete.disconnect(listen)
 
 
 @pytest.fixture
@@ -46,6 +61,12 @@ def test_several_runs_deleted_at_once(runs: list[Run]) -> None:
     place = [run.pk for run in runs].index(first)
     Run.objects.filter(pk__in=[run.pk for run in runs[place - 3 : place + 3]]).delete()
     assert begun() == {runs[place + 3].pk}
+
+
+def test_all_runs_of_a_level_deleted_at_once_take_it_along(runs: list[Run]) -> None:
+    (first,) = begun()
+    Run.objects.filter(pk__gte=first).delete()
+    assert begun() == set()
 
 
 def test_a_run_that_began_the_same_level_keeps_its_own_row(runs: list[Run]) -> None:

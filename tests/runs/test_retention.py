@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models.signals import pre_delete
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -135,6 +136,24 @@ def test_several_batches_are_deleted(settings: Any, monkeypatch: pytest.MonkeyPa
     pruned = retention.prune()
     assert (len(pruned.runs), len(pruned.raw), pruned.blocks) == (3, 3, 6)
     assert list(left().values()) == [0, 0, 0]
+
+
+def test_where_a_site_listens_to_all_deletions_no_raw_data_is_loaded(settings: Any) -> None:
+    keep(settings, raw=10, runs=100)
+    gone, raw = aged(101), aged(11)
+    heard: list[Any] = []
+
+    def listen(sender: Any, **_given: Any) -> None:
+        heard.append(sender)
+
+    pre_delete.connect(listen)
+    try:
+        assert retention.prune() == retention.Pruned(runs=[gone.pk], raw=[raw.pk], blocks=2)
+    finally:
+        pre_delete.disconnect(listen)
+    assert left() == {raw.pk: 0}
+    assert Run in heard
+    assert BlockResult not in heard
 
 
 def test_a_run_pinned_meanwhile_is_kept(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Which changes a reader may know, some of whose runs are hidden."""
 
+from typing import Any
+
 import pytest
 
 from pgperf.models import ChangePoint, Run
@@ -21,3 +23,14 @@ def test_a_change_is_known_to_those_who_see_all_runs_of_its_levels(hidden: int, 
     every = Run.objects.all()
     known = seen_changes(every, every.exclude(pk=runs[hidden].pk))
     assert [each.run_id for each in known] == [runs[at].pk for at in seen]
+
+
+def test_changes_are_read_where_their_runs_are(settings: Any) -> None:
+    """A replica may lack those of a run that has just ended."""
+    (run,) = make_history(1)
+    ChangePoint.objects.create(
+        run=run, label=LABEL, below=BASE, found_by=run.pk, before_us=1.0, after_us=2.0, low_us=0.5, high_us=1.5,
+    )  # fmt: skip
+    settings.DATABASE_ROUTERS = ["tests.lost_replica.Router"]
+    every = Run.objects.using("default")
+    assert [each.run for each in seen_changes(every, every)] == [run]

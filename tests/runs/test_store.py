@@ -54,6 +54,17 @@ def test_blocks_of_an_earlier_attempt_are_refused(run: Run) -> None:
     assert not BlockResult.objects.exists()
 
 
+def test_what_a_plan_leaves_out_is_stored_for_the_current_attempt_only(run: Run) -> None:
+    store.save_skipped(run, [{"layer": "libpq", "reason": "not built"}])
+    assert run.summary == Run.objects.get(pk=run.pk).summary
+    assert run.summary == {"skipped": [{"layer": "libpq", "reason": "not built"}]}
+    Run.objects.update(status=Run.Status.LOST)
+    with pytest.raises(FenceLost):
+        store.save_skipped(run, [])
+    run.refresh_from_db()
+    assert run.summary["skipped"]
+
+
 def test_facts_are_stored_on_the_run(run: Run) -> None:
     store.save_facts(
         run,

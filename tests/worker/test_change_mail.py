@@ -2,13 +2,16 @@
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import django
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core import mail
+from django.core.exceptions import FieldError
 from django.core.mail.backends.locmem import EmailBackend
+from django.db.models import QuerySet
 
 from pgperf.models import ChangePoint, Run
 from pgperf.runs import changes
@@ -128,6 +131,26 @@ def test_the_address_is_in_the_field_that_the_user_model_names(
     monkeypatch.setattr(User, "EMAIL_FIELD", "last_name")
     User.objects.filter(username="bob").update(last_name="bob@work.example.com")
     assert send(change) == ["bob@work.example.com"]
+
+
+def test_a_user_model_may_lack_the_column_is_active(
+    change: ChangePoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def chosen(**lookups: Any) -> QuerySet[User]:
+        if "is_active" in lookups:
+            raise FieldError("Cannot resolve keyword 'is_active' into field")
+        return User.objects.filter(**lookups)
+
+    model = SimpleNamespace(USERNAME_FIELD="username", _default_manager=SimpleNamespace(filter=chosen))
+    monkeypatch.setattr(change_mail, "get_user_model", lambda: model)
+    assert send(change) == [f"{name}@example.com" for name in NAMES]
+
+
+def test_it_tells_of_rows_that_a_replica_may_lack(change: ChangePoint, settings: Any) -> None:
+    run, found = Run.objects.get(pk=change.found_by), ChangePoint.objects.get(pk=change.pk)
+    settings.DATABASE_ROUTERS = ["tests.lost_replica.Router"]
+    change_mail.send(run, [found])
+    assert len(mail.outbox) == len(NAMES)
 
 
 def test_without_the_setting_none_is_sent(change: ChangePoint, settings: Any) -> None:

@@ -24,7 +24,7 @@ from benchmarks.twin import twin
 from pgperf import signals
 from pgperf.core import site_start
 from pgperf.core.exceptions import ClientFailed, FenceLost, RunCancelled, RunConflict, RunWaits
-from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
+from pgperf.core.records import Definition, LeftOut, Plan, Route, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run, Target
 from pgperf.reports.csv_results import variants_csv
@@ -32,6 +32,7 @@ from pgperf.reports.run_json import rows_json
 from pgperf.reports.run_rows import read
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
+from pgperf.runner.server.probe import ServerProbe
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution, recorder
@@ -328,7 +329,7 @@ class TestFailed:
 
         monkeypatch.setattr(execution, "summarise", refuse)
         run = execution.perform(ask(database).pk, "w@h")
-        assert (run.status, run.summary) == (Status.FAILED, {})
+        assert (run.status, run.summary) == (Status.FAILED, {"skipped": []})
         assert len(store.load_blocks(run)) == 6
 
 
@@ -589,6 +590,16 @@ def test_a_reason_that_no_database_stores_is_made_printable(database: Database, 
     assert "\ufffd" in run.error
 
 
+def test_runs_of_the_same_number_in_two_installations_name_their_sessions_differently() -> None:
+    """Each ends the sessions of its clients by their names. PostgreSQL keeps 63 bytes of a name."""
+    runs = [Run(pk=2**63 - 1, definition=definition(seed=seed).to_json()) for seed in (1, 2**31 - 1)]
+    keys = [execution._machine(run, {}, 0.0).run_id for run in runs]
+    names = [ServerProbe([], None, key, may_pin=False).application for key in keys]
+    assert names == [f"pgperf-{run.session_key}" for run in runs]
+    assert names[0] != names[1]
+    assert all(len(f"{names[1]}-{more}") <= 63 for more in ("statements", "9999.99999"))
+
+
 class TestLostRuns:
     @pytest.fixture(autouse=True)
     def new_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -604,24 +615,21 @@ class TestLostRuns:
         assert run.variants.count() == 2
         assert execution.summarise_ended_runs() == []
 
-    def test_a_lost_run_that_cannot_be_planned_here_is_tried_once_and_stops_no_other(
-        self, database: Database, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    def test_its_summary_has_what_was_left_out_where_it_was_measured(
+        self, database: Database, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """Not what the machine lacks that makes the summary: here that is the measured layer."""
         settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
-        runs = []
-        for layer in ("libpq", "fake", "libpq"):
-            runs.append(state.claim(ask(database).pk, "w@h"))
-            measure_without_end(runs[-1])
-            frozen = definition(layers=(layer,)).to_json()
-            Run.objects.filter(pk=runs[-1].pk).update(definition=frozen)
-            Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
-        for summarised in ([runs[1].pk], []):
-            assert execution.summarise_ended_runs() == summarised
-        for run in (runs[0], runs[2]):
-            (told,) = [each for each in caplog.messages if each.startswith(f"run {run.pk}: ")]
-            assert "none of them can run here" in told
+        run = state.claim(ask(database, definition(layers=("libpq", "fake"))).pk, "w@h")
+        execution._ClaimedRun(run, Recorder(run, None, 5.0)).measure()
+        Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
+        monkeypatch.setattr(execution, "skipped_layers", lambda *_: [LeftOut("not here", layer="fake")])
+        assert execution.summarise_ended_runs() == [run.pk]
+        run.refresh_from_db()
+        assert [each["layer"] for each in run.summary["skipped"]] == ["libpq"]
+        assert {row.layer for row in run.variants.all()} == {"fake"}
 
-    def test_a_run_of_a_later_version_stops_no_other(
+    def test_a_run_of_a_later_version_is_tried_once_and_stops_no_other(
         self, database: Database, caplog: pytest.LogCaptureFixture
     ) -> None:
         runs = [state.claim(ask(database).pk, "w@h") for _ in range(1)]
@@ -632,8 +640,10 @@ class TestLostRuns:
         runs.append(state.claim(ask(database).pk, "w@h"))
         measure_without_end(runs[1])
         Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
-        assert execution.summarise_ended_runs() == [runs[1].pk]
-        assert any("another version of pgperf stored it" in each for each in caplog.messages)
+        for summarised in ([runs[1].pk], []):
+            assert execution.summarise_ended_runs() == summarised
+        (told,) = [each for each in caplog.messages if each.startswith(f"run {runs[0].pk}: ")]
+        assert "another version of pgperf stored it" in told
 
     @pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELLED])
     def test_a_run_whose_process_died_before_its_summary_gets_one_later(

@@ -102,6 +102,7 @@ def main() -> int:
     options = _options()
     conditions = json_lines.conditions(options, "step", "rounds", "slot_s")
     asked = product(options.only or CASES, CONNECTIONS)
+    conditions["lead_in_s"] = _LEAD_IN_NS / 1e9  # lines of the time when it was too short have none
     units = [{"case": name, "connections": connections, **conditions} for name, connections in asked]
     passed = True
     for line in json_lines.resumed(options.out, units, partial(_all, options)):

@@ -1,14 +1,17 @@
 """A Django site made faster step by step (Jodal): the published table beside the one measured here.
 
-    python -m benchmarks.published_b [--steps RUN.json] [--keep DIR] [--rivals N] [--quick]
+    python -m benchmarks.published_b [--steps RUN.json --near RUN.json --far RUN.json]
+        [--keep DIR] [--resume] [--rivals N] [--quick]
 
-The run is the example site's `site-steps`: 20 clients, a new connection for each request, on this
-machine and at 45 ms of simulated distance, as published. Without a file, the script serves all steps
-on a separate stack and measures them; `--keep` writes the run to a file. It prints Markdown: the
-published requests/s beside ours, each step's own effect, and an answer to each conclusion at both
-distances, by the rules of `benchmarks/published_rules.py`. The run takes an hour at most. The bar: all
-published steps are measured, and each conclusion has an answer. `--quick`: two steps for a few
-seconds, which only show that everything works.
+The runs are the example site's `site-steps`: 20 clients, a new connection for each request. The first
+has all steps, on this machine and at 45 ms of simulated distance, as published. The other two have
+the steps that the conclusions are about, at one distance each: a run of all steps has too few blocks
+to answer. Without files, the script serves the steps on a separate stack and measures all three, in
+an hour and a half at most; `--keep` writes the runs to files. It prints Markdown: the published
+requests/s beside ours, each step's own effect, and an answer to each conclusion at both distances, by
+the rules of `benchmarks/published_rules.py`. The bar: all published steps are measured, and each
+conclusion has an answer. `--quick`: two steps for a few seconds, which only show that everything
+works.
 """
 
 from collections.abc import Sequence
@@ -16,18 +19,36 @@ from collections.abc import Sequence
 from benchmarks.options import run_script
 from benchmarks.published import Row, Run, answers, ended, line, options_of, runs
 from benchmarks.published_figures import per_s, text, variant
-from benchmarks.published_rules import REQUESTS, at_distance, step_ratio, steps
+from benchmarks.published_rules import REQUESTS, STEP_RULES, at_distance, step_ratio, steps
 from example.stack.stack import SERVERS
 from example.stack.web_steps import PUBLISHED, PUBLISHED_MS, STEPS
 
-_RUN = ("site-steps", "--database", "demo")
-_FULL = ("--budget-s=3600",)
+#: Additional distances, ms, with their titles. The second one is as published.
+DISTANCES = {0.0: "near", PUBLISHED_MS: f"{PUBLISHED_MS:g} ms farther away"}
+#: The steps that the conclusions are about, in the order of the site's steps: each distance has a run
+#: of them alone, which gives the answers.
+JUDGED = tuple(name for name in STEPS if any(name in (rule.step, rule.base) for rule in STEP_RULES))
 QUICK_STEPS = ("web_nginx", "web_pgbouncer")
-_QUICK = (
-    f"--routes={','.join(QUICK_STEPS)}", "--budget-s=0", "--blocks=2", "--rounds=1", "--slice-ms=200",
-    "--clients=2",
-)  # fmt: skip
-WANTED = {"steps": ((*_RUN, *_FULL), (*_RUN, *_QUICK))}
+
+
+def _wanted(names: Sequence[str], budget_s: int, added_ms: float = 0.0) -> tuple[str, ...]:
+    """The arguments of a run of these steps, all distances of the benchmark if there are none."""
+    routes = ",".join(at_distance(name, added_ms) for name in names)
+    chosen = [f"--routes={routes}"] if names else []
+    return ("site-steps", "--database", "demo", *chosen, f"--budget-s={budget_s}")
+
+
+_QUICK = ("--blocks=2", "--rounds=1", "--slice-ms=200", "--clients=2")
+WANTED = {
+    "steps": (_wanted((), 1980), (*_wanted(QUICK_STEPS, 0), *_QUICK)),
+    **{
+        name: (
+            (*_wanted(JUDGED, 1800, added_ms), "--precision=1"),
+            (*_wanted(QUICK_STEPS, 0, added_ms), *_QUICK),
+        )
+        for name, added_ms in zip(("near", "far"), DISTANCES, strict=True)
+    },
+}
 #: Published requests/s.
 PER_S = {
     "web_apache": "4.0",
@@ -39,18 +60,16 @@ PER_S = {
     "web_cluster": "10.5",
     "web_advised": "11.7",
 }
-#: Additional distances, ms, with their titles. The second one is as published.
-DISTANCES = {0.0: "near", PUBLISHED_MS: f"{PUBLISHED_MS:g} ms farther away"}
 
 
 def main() -> int:
     options = options_of(__doc__, WANTED)
     measured = QUICK_STEPS if options.quick else tuple(STEPS)
-    (run,) = runs("published-b", options, WANTED, (*SERVERS, *measured))
+    run, *judging = runs("published-b", options, WANTED, (*SERVERS, *measured))
     print(table(run) + "\n")
     found = []
-    for added_ms, title in DISTANCES.items():
-        judged = steps(run, added_ms)
+    for (added_ms, title), alone in zip(DISTANCES.items(), judging, strict=True):
+        judged = steps(alone, added_ms)
         print(f"{title}:\n\n{answers(judged, 'his')}\n")
         found += judged
     lacking = missing(run, QUICK_STEPS, ()) if options.quick else missing(run, tuple(STEPS), PUBLISHED)

@@ -86,10 +86,23 @@ def test_each_distance_has_its_own_answers() -> None:
     assert UNKNOWN not in {each.word for each in steps(far, PUBLISHED_MS)}
 
 
-def test_the_run_has_the_time_budget_of_its_benchmark_and_the_quick_one_has_none() -> None:
-    full, quick = published_b.WANTED["steps"]
-    assert f"--budget-s={BENCHMARKS['site-steps']['budget_s']}" in full
-    assert "--budget-s=0" in quick
+def test_the_runs_that_answer_have_the_steps_of_the_rules_in_an_order_that_pairs_them() -> None:
+    """A run compares each route with the first one, and each step with the one that it builds on."""
+    for name, added_ms in (("near", 0.0), ("far", PUBLISHED_MS)):
+        words = published_b.WANTED[name][0]
+        (routes,) = (word.removeprefix("--routes=").split(",") for word in words if "--routes=" in word)
+        assert set(routes) <= set(BENCHMARKS["site-steps"]["routes"])
+        for rule in STEP_RULES:
+            step, base = at_distance(rule.step, added_ms), at_distance(rule.base, added_ms)
+            pairs = {(STEPS[rule.step].builds_on, rule.base), (rule.step, STEPS[rule.base].builds_on)}
+            assert {step, base} <= set(routes)
+            assert base == routes[0] or any(one == other for one, other in pairs)
+
+
+def test_each_quick_run_is_of_two_steps_without_a_budget() -> None:
+    for _full, quick in published_b.WANTED.values():
+        assert "--budget-s=0" in quick
+        assert sum(word.count(",") for word in quick if "--routes=" in word) == 1
 
 
 def test_the_table_has_the_published_figures_and_both_distances() -> None:
@@ -115,14 +128,17 @@ def test_every_rule_is_of_steps_that_are_measured_at_both_distances() -> None:
 def test_a_kept_run_gives_answers_and_an_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "steps.json"
-    path.write_text(json.dumps(steps_run(HIS, (0.0, PUBLISHED_MS))))
-    monkeypatch.setattr(sys, "argv", ["published_b", "--steps", str(path)])
+    paths = {name: tmp_path / f"{name}.json" for name in published_b.WANTED}
+    runs = [steps_run(HIS, distances) for distances in ((0.0, PUBLISHED_MS), (0.0,), (PUBLISHED_MS,))]
+    for path, made in zip(paths.values(), runs, strict=True):
+        path.write_text(json.dumps(made))
+    words = [word for name, path in paths.items() for word in (f"--{name}", str(path))]
+    monkeypatch.setattr(sys, "argv", ["published_b", *words])
     assert published_b.main() == 0
     said = capsys.readouterr().out
     assert "near:" in said
     assert "45 ms farther away:" in said
     assert "the bar holds: all measured, his conclusions are confirmed" in said
-    path.write_text(json.dumps(steps_run(HIS)))
+    paths["steps"].write_text(json.dumps(steps_run(HIS)))
     assert published_b.main() == 1
     assert "not measured: web_apache+45ms" in capsys.readouterr().out

@@ -49,6 +49,8 @@ from pgperf.runner.plan import make_plan
 LAYERS = ("psycopg", "django_cursor", "django_orm")
 ROUTES = ("socket", "tcp")
 _TWIN = "twin"
+#: The fewest comparisons that are judged.
+CAMPAIGN = 200
 
 
 def main() -> int:
@@ -59,7 +61,7 @@ def main() -> int:
     print_table(found)
     print_bias(found)
     print_rate_of_runs(found)
-    return judge(options, runs, WIDER if options.quick else RunsBar())
+    return judge(options, runs, WIDER if options.quick else RunsBar(), CAMPAIGN)
 
 
 def _measured(options: argparse.Namespace, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
@@ -91,7 +93,7 @@ def is_of_environments(comparison: VariantComparison) -> bool:
 
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
-    parser.add_argument("--comparisons", type=int, default=200)
+    parser.add_argument("--comparisons", type=int, default=CAMPAIGN)
     parser.add_size("--blocks", "blocks of a run", full=10, quick=6)
     parser.add_size("--rounds", "rounds of a block", full=3, quick=1)
     parser.add_seed()

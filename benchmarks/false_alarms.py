@@ -11,12 +11,12 @@ a minute; the bar is that chance alone explains the number of alarms.
 
 `--suite`: three workloads that take turns, of 20 µs to 2 ms, through libpq, psycopg and Django's
 cursor over two routes: 18 pairs in each run. The bar: the 95 % interval of the rate of alarms, with
-the runs as its sample, contains 5 %, and at most 5 % of the runs have a "differs".
+the runs as its sample, contains 5 %, and at most 5 % of the runs have a "differs". It is for 400
+comparisons or more; fewer are shown but not judged.
 
 `--stopping`: runs end as users have them, when they know the ratios of the layers to ±5 % or after
 60 s (with `--suite` 120 s), and have as many rounds as fit, up to seven. The bar is that of
-`--suite`, for 400 comparisons or more; fewer are shown but not judged. With `--quick` on half of the
-routes, for at most 35 s.
+`--suite`. With `--quick` on half of the routes, for at most 35 s.
 
 `--rivals N`: N processes that spin run beside the whole campaign. Intervals that are too wide are no
 false alarms, so the bar is that of `--stopping` but for the upper end: the lower end of the rate's
@@ -78,7 +78,7 @@ SUITE = (
     WorkloadDefinition("heavy", "SELECT count(*) FROM generate_series(1, 20000)"),
 )
 SUITE_LAYERS, SUITE_ROUTES = ("libpq", "psycopg", "django_cursor"), ("socket", "tcp")
-#: The fewest comparisons of a campaign with --stopping or --rivals.
+#: The fewest comparisons of a campaign with --suite, --stopping or --rivals.
 CAMPAIGN = 400
 #: The time of a run that stops by itself, if it is a quick one, and if it has three workloads: their
 #: six blocks take 73 s on a slow machine.
@@ -136,7 +136,8 @@ def main() -> int:
         print_endings(runs)
     if isinstance(bar_of(options), RunsBar):
         print_rate_of_runs(found)
-    at_least = CAMPAIGN if options.stopping or options.rivals else 0
+    judged_by_run = isinstance(bar_of(options), RunsBar)
+    at_least = CAMPAIGN if judged_by_run or options.rivals else 0
     return judge(options, runs, bar_of(options), at_least)
 
 

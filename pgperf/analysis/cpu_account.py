@@ -145,8 +145,8 @@ class CpuAccount:
 
     `runner` is the share of the process that measures and of the relay on the route, a part of
     `share.other`. `busiest` is the share of one CPU that the busiest process of a role kept busy.
-    `mean_us_per_op` is the mean time of an operation in lead-ins and windows, of which the CPU times
-    and waits per operation are parts.
+    `mean_us_per_op` is the mean time of an operation in the windows, of which the CPU times and waits
+    per operation are parts.
     """
 
     cpus: float | None

@@ -152,7 +152,7 @@ def cpu_account(blocks: Sequence[VariantBlock], measured: Sequence[VariantBlock]
         return None
     pieces, counted = accounted(blocks), _counts(blocks)
     whole_ops = operations(piece for block in measured or blocks for piece in block.slices)
-    mean_us = _mean_us(account.elapsed_ns, account.ops, blocks[0].variant)
+    mean_us = _mean_us(pieces, blocks[0].variant)
     return CpuAccount(
         cpus=account.cpus,
         elapsed_s=account.elapsed_ns / 1e9,
@@ -201,9 +201,16 @@ def _over_time(blocks: Iterable[VariantBlock], of: Callable[[BlockCount], float 
     return _over(sum(number * ns for number, ns in known), sum(ns for _number, ns in known))
 
 
-def _mean_us(elapsed_ns: int, ops: int, variant: Variant) -> float | None:
-    """The mean time of an operation; None in an open loop, whose clients also wait between them."""
-    return None if variant.is_open_loop else _over(elapsed_ns * variant.connections, ops * 1000)
+def _mean_us(pieces: Sequence[SliceRecord], variant: Variant) -> float | None:
+    """The mean time of an operation; None in an open loop, whose clients also wait between them.
+
+    That of the windows: the account of a slice begins before its clients do, and ends after they have
+    sent their replies.
+    """
+    if variant.is_open_loop:
+        return None
+    window_ns = sum(piece.window_ns for piece in pieces)
+    return _over(window_ns * variant.connections, sum(piece.ops for piece in pieces) * 1000)
 
 
 def _counts(blocks: Iterable[VariantBlock]) -> list[BlockCount]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
+from benchmarks.json_lines import commit
 from benchmarks.options import ScriptParser
 from benchmarks.spinners import DAY_S, spinning
 from example.stack.stack import SERVERS, Stack
@@ -22,8 +23,8 @@ Run = Mapping[str, Any]
 #: Name of an option, and of a run -> the arguments of `pgperf run`, in full and with `--quick`.
 Wanted = Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
-#: The field that a kept file has beside those of a run.
-_ARGUMENTS = "arguments"
+#: The field that a kept file has beside those of a run: those conditions, and the commit.
+_CONDITIONS, _COMMIT = "conditions", "commit"
 
 #: A run with these arguments shows that a script works. Its figures count for nothing.
 QUICK = ("--budget-s=0", "--blocks=2", "--rounds=2", "--slice-ms=30", "--diagnostic-ms=100")
@@ -114,22 +115,33 @@ def _measured(stack: Stack, words: Sequence[str], options: argparse.Namespace, n
     run = run_benchmark(stack.env, *words, control=stack.control)
     if path := _path(options, name):
         part = path.with_suffix(".part")  # a script that is killed leaves no half of a file
-        part.write_text(json.dumps({**run, _ARGUMENTS: [*words]}, indent=1) + "\n")
+        beside = {_CONDITIONS: _conditions(options, words), _COMMIT: commit()}
+        part.write_text(json.dumps({**run, **beside}, indent=1) + "\n")
         part.replace(path)
         print(f"kept: {path}", file=sys.stderr, flush=True)
     return run
 
 
 def _kept(options: argparse.Namespace, name: str, words: Sequence[str]) -> Run | None:
-    """The run that an earlier call kept under that name, if it had the same arguments."""
+    """The run that an earlier call kept under that name, if it had the same conditions."""
     path = _path(options, name)
     if not options.resume or path is None or not path.exists():
         return None
     run = _read(path)
-    if run.get(_ARGUMENTS) != [*words]:
+    if run.get(_CONDITIONS) != _conditions(options, words):
         return None
-    print(f"kept already: {path}", file=sys.stderr, flush=True)
+    then = run.get(_COMMIT)
+    other = "" if then == commit() else f" (by commit {then or 'unknown'}, this is {commit() or 'unknown'})"
+    print(f"kept already: {path}{other}", file=sys.stderr, flush=True)
     return run
+
+
+def _conditions(options: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
+    """What a run depends on: its arguments, and the Python of its environments, if the script chooses
+    one.
+    """
+    python = getattr(options, "python", None)
+    return {"arguments": [*words], "python": str(python) if python else None}
 
 
 def _path(options: argparse.Namespace, name: str) -> Path | None:

@@ -84,6 +84,28 @@ def test_a_script_whose_run_was_refused_goes_on_with_that_run(
     assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [6, 7]
 
 
+def test_a_kept_run_counts_for_the_same_python_and_names_another_commit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    without_stack: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(env: object, *words: str, control: object) -> dict[str, Any]:
+        asked.append(words)
+        return {"variants": [], "comparisons": [], "number": len(asked)}
+
+    without_stack(published, "manage")
+    monkeypatch.setattr(published, "run_benchmark", run)
+    shared = {"single": None, "several": None, "keep": tmp_path, "rivals": 0, "quick": False, "resume": True}
+    for commit, python, numbers in [("a", "3.12", [1, 2]), ("b", "3.12", [1, 2]), ("b", "3.13", [3, 4])]:
+        monkeypatch.setattr(published, "commit", lambda commit=commit: commit)
+        options = Namespace(**shared, python=Path(python))
+        assert [each["number"] for each in published.runs("upgrades", options, WANTED)] == numbers
+    assert capsys.readouterr().err.count(" (by commit a, this is b)\n") == 2
+
+
 def test_only_kept_runs_can_be_resumed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,10 +6,10 @@
 Each search is a run of its own: libpq in C over the local socket, clients and server on CPUs of their
 own, six blocks of eight rounds. Then one more runs beside processes that keep all CPUs busy. The
 bars: each of the ten finds a rate; the intervals of every two contain a common rate; the highest rate
-is at most what the closed loop reaches; beside load there is a reason instead of a number. Rates in
-operations/s drift with the machine, so the shares of the closed loop are printed too. `--quick`: two
-searches of three blocks of two rounds, under a minute, of which the pair may miss. `--out` keeps each
-search under its conditions, and those that the file has are not repeated.
+is at most 1.02 times what the closed loop reaches; beside load there is a reason instead of a number.
+Rates in operations/s drift with the machine, so the shares of the closed loop are printed too.
+`--quick`: two searches of three blocks of two rounds, under a minute, of which the pair may miss.
+`--out` keeps each search under its conditions, and those that the file has are not repeated.
 """
 
 import argparse

@@ -18,6 +18,7 @@ cell where its removal saves more.
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -125,9 +126,10 @@ def removal(whole: Clients, other: Clients, disturb: Disturb, seconds: float = _
     states = ((whole, disturb), (other, disturb), (whole, nullcontext))
     found: list[list[float]] = [[] for _ in states]
     for _turn in range(_TURNS):
-        for (clients, open_), times in zip(states, found, strict=True):
+        for at in random.sample(range(len(states)), len(states)):
+            clients, open_ = states[at]
             with open_():
-                times.append(clients.response_us(seconds))
+                found[at].append(clients.response_us(seconds))
     return Removal(*map(median, found))
 
 

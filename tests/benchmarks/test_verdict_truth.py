@@ -45,28 +45,37 @@ def test_the_lock_is_removed_and_the_sleep_stays() -> None:
     assert relieved("lock contention", load, {"tcp": TCP}).operation.sql == "SELECT pg_sleep(0.002)"
 
 
-def test_turns_alternate_and_the_median_counts() -> None:
+def test_the_states_take_turns_in_random_order_and_the_median_counts() -> None:
     said: list[str] = []
+    disturbed: list[bool] = [False]
 
     class Made:
-        def __init__(self, name: str, *times: float) -> None:
-            self.name, self.times = name, iter(times)
+        def __init__(self, name: str, **times: list[float]) -> None:
+            self.name, self.times = name, {state: iter(own) for state, own in times.items()}
 
         def response_us(self, _seconds: float) -> float:
-            said.append(self.name)
-            return next(self.times)
+            state = "disturbed" if disturbed[0] else "quiet"
+            said.append(f"{self.name} {state}")
+            return next(self.times[state])
 
     @contextmanager
     def disturb() -> Iterator[None]:
-        said.append("disturbed")
+        disturbed[0] = True
         yield
+        disturbed[0] = False
 
-    whole = Made("whole", 9, 1, 9, 2, 90, 3, 9, 2, 9, 2)
-    other = Made("other", 5, 5, 500, 5, 5)
-    found = removal(cast(Clients, whole), cast(Clients, other), disturb)
-    assert found == Removal(9, 5, 2)
-    assert said[:5] == ["disturbed", "whole", "disturbed", "other", "whole"]
-    assert len(said) == 25
+    turns = 5
+    orders = set()
+    for _ in range(20):
+        said.clear()
+        whole = Made("whole", disturbed=[9, 9, 90, 9, 9], quiet=[1, 2, 3, 2, 2])
+        other = Made("other", disturbed=[5, 5, 500, 5, 5])
+        assert removal(cast(Clients, whole), cast(Clients, other), disturb) == Removal(9, 5, 2)
+        each = [tuple(said[at : at + 3]) for at in range(0, len(said), 3)]
+        assert len(each) == turns
+        assert all(sorted(turn) == ["other disturbed", "whole disturbed", "whole quiet"] for turn in each)
+        orders |= {*each}
+    assert len(orders) > 1
 
 
 def test_at_least_one_operation_counts() -> None:

@@ -57,6 +57,7 @@ _POOL_RESETS = (
 )
 _HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
 _OF_WEB_SERVER = "the sessions of a web server serve other requests too, and are not told apart"
+_NONE_OF_WEB_SERVER = "no backend of the web servers was found on this server"
 #: The note if there is no direct route.
 NO_DIRECT_ROUTE = (
     "every route goes through a pooler, where a query for session states would occupy the server connections that"
@@ -206,6 +207,7 @@ class _DiagnosticSlice:
         self._pools: list[dict[str, str]] = []
         self._too_late = False
         self._switched_on = False
+        self._backends: str | None = None  # a condition; None: the server cannot be asked
 
     def run(self, request: protocol.Slice) -> DiagnosticResult:
         counted = self._count() if self._counting() else None
@@ -233,7 +235,16 @@ class _DiagnosticSlice:
 
     def _get_ready(self) -> None:
         """Connect before the slice: connecting may take longer than the slice."""
-        self._connections.ask("activity", self._connections.activity)
+        self._backends = self._connections.ask("activity", self._condition)
+
+    def _condition(self) -> str:
+        """Whose states are sampled. The backends of web servers have names of the site's."""
+        connection, group = self._connections.activity(), self._group
+        if not self._route.url:
+            return pg_stat_activity.named(group.applications)
+        if group.backends_pass:
+            return pg_stat_activity.begun_after(connection)
+        return pg_stat_activity.numbered(group.server_pids or [0])
 
     def _work(self, request: protocol.Slice) -> int:
         """Run the slice; returns the operations of its lead-in and window together."""
@@ -268,8 +279,10 @@ class _DiagnosticSlice:
         return polls
 
     def _poll(self, milliseconds: int) -> Counter[SessionState] | None:
-        names, ask = self._group.applications, self._connections
-        return ask.ask("activity", lambda: pg_stat_activity.poll(ask.activity(), names, milliseconds))
+        ask, backends = self._connections, self._backends
+        if not backends:
+            return None
+        return ask.ask("activity", lambda: pg_stat_activity.poll(ask.activity(), backends, milliseconds))
 
     def _pool(self) -> dict[str, str] | None:
         return self._of_pooler(lambda console: console.pool())
@@ -400,10 +413,10 @@ class _DiagnosticSlice:
             return self._hidden(f"what sessions of {self._route.user} do")
         if self._states:
             return ""
-        if self._route.url:
-            return _OF_WEB_SERVER
         if self._too_late:
             return "the machine was too busy: no query for session states ended within the slice"
+        if self._route.url:
+            return self._group.server_unknown or _NONE_OF_WEB_SERVER
         return (
             "pg_stat_activity has no session of this variant: its pooler leads to another server, or does not"
             " pass application_name on"

@@ -21,6 +21,7 @@ from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
+from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server import pg_stat_activity
 from pgperf.runner.server.control_connection import ControlConnection
@@ -426,7 +427,7 @@ def test_polls_report_the_states_of_backends(routes: dict[str, Route]) -> None:
             assert found == Counter(
                 {("active", "Timeout", "PgSleep"): 4, ("idle in transaction", "Client", "ClientRead"): 4}
             )
-            assert pg_stat_activity.poll(monitor, ["pgperf-seen.7"], 5) == Counter()
+            assert pg_stat_activity.poll(monitor, pg_stat_activity.named(["pgperf-seen.7"]), 5) == Counter()
         finally:
             sleeper.cancel()
             thread.join()
@@ -437,7 +438,54 @@ def keywords(route: Route) -> dict[str, Any]:
 
 
 def poll(monitor: ControlConnection) -> Counter[pg_stat_activity.SessionState]:
-    return pg_stat_activity.poll(monitor, ["pgperf-seen", "pgperf-seen.1"], 4 * pg_stat_activity.SAMPLE_MS)
+    return states(monitor, pg_stat_activity.named(["pgperf-seen", "pgperf-seen.1"]))
+
+
+def states(monitor: ControlConnection, backends: str) -> Counter[pg_stat_activity.SessionState]:
+    return pg_stat_activity.poll(monitor, backends, 4 * pg_stat_activity.SAMPLE_MS)
+
+
+def test_the_backends_of_web_servers_are_found_by_their_numbers_or_their_start(
+    routes: dict[str, Route],
+) -> None:
+    """They have the names that the site gives them."""
+    own = routes["tcp"]
+    idle = ("idle", "Client", "ClientRead")
+    with (
+        ControlConnection(own, "pgperf-looks") as monitor,
+        psycopg.connect(**keywords(own), application_name="site", autocommit=True) as kept,
+    ):
+        kept.execute("SELECT 1")
+        later = pg_stat_activity.begun_after(monitor)
+        with (
+            psycopg.connect(**keywords(own), application_name="site", autocommit=True) as new,
+            psycopg.connect(**keywords(own), application_name="pgperf-own", autocommit=True) as ours,
+        ):
+            new.execute("SELECT 1")
+            ours.execute("SELECT 1")
+            assert states(monitor, later) == Counter({idle: 4})
+            assert states(monitor, pg_stat_activity.numbered([kept.info.backend_pid])) == Counter({idle: 4})
+            both = [kept.info.backend_pid, new.info.backend_pid]
+            assert states(monitor, pg_stat_activity.numbered(both)) == Counter({idle: 8})
+
+
+@pytest.mark.parametrize(
+    ("pids", "web", "condition"),
+    [
+        ([11, 12], [7], "a.pid IN (11, 12)"),
+        ([], [7], "a.backend_start >="),
+        ([], None, "a.pid IN (0)"),
+    ],
+    ids=["kept connections", "a connection for each request", "another machine"],
+)
+def test_whose_states_are_sampled_behind_a_web_server(
+    routes: dict[str, Route], pids: list[int], web: list[int] | None, condition: str
+) -> None:
+    there = WebProcesses(proxy=[], web=web)
+    group = ClientGroup(variant(layer="http", route="web"), "pgperf-t-0", server_pids=pids, web=there)
+    route = Route("web", "127.0.0.1", 8000, "", "", "", url="http://127.0.0.1:8000")
+    with DiagnosticConnections(routes, "pgperf-t") as instruments:
+        assert condition in _DiagnosticSlice(instruments, group, route)._condition()
 
 
 def _until_cancelled(connection: "psycopg.Connection[Any]") -> None:

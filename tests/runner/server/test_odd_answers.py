@@ -77,7 +77,8 @@ QUESTIONS: dict[str, Callable[[Route], Any]] = {
         lambda server: server.finder(None)([]),  # type: ignore[arg-type]
     ),
     "functions": lambda route: over(route, lambda each: called_functions.functions(each, [CALL])),
-    "states": lambda route: over(route, lambda each: pg_stat_activity.poll(each, ["x"], 5)),
+    "states": lambda route: over(route, lambda each: pg_stat_activity.poll(each, "true", 5)),
+    "the time": lambda route: over(route, pg_stat_activity.begun_after),
     "statements": lambda route: over(route, PgStatStatements.find),
     "console's totals": lambda route: console(route, lambda each: each.totals()),
     "console's pool": lambda route: console(route, lambda each: each.pool()),

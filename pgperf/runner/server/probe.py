@@ -252,8 +252,10 @@ class ServerProbe:
             self._pinning.pin(pooler, self._pooler_cpus.of(pooler, cpu_placement))
 
     def _pin_web(self, group: ClientGroup, cpu_placement: placement.CpuPlacement) -> None:
-        of_web = cpu_placement.sides(over_http=True).server
+        of_clients, of_web = cpu_placement.sides(over_http=True)
         of_database = self._behind_web(group, cpu_placement)
+        if group.relay_pid:  # a distance takes no CPU time from the web servers
+            self._pinning.pin(group.relay_pid, of_clients)
         for pid in (*(group.web.proxy or ()), *(group.web.web or ())):
             self._pinning.pin(pid, of_web)
         for pid in group.server_pids:

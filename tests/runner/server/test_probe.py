@@ -248,6 +248,15 @@ def test_each_process_is_pinned_to_one_place(
     assert pins.given == {pid: {cpus} for pid, cpus in expected.items()}
 
 
+def test_a_simulated_distance_takes_no_cpu_time_from_the_web_servers() -> None:
+    over = ServerProbe([], None, "lent", True)
+    over._pinning = pins = Pins()  # type: ignore[assignment]
+    group = behind("web", None, [40])
+    group.relay_pid = 50
+    over._pin([group], [], FOUR)
+    assert pins.given[50] == {FOUR.sides(over_http=True).clients}
+
+
 WITH_PAGES = definition(
     workloads=(WorkloadDefinition("page", "SELECT 1", page=Page("/")),), layers=("psycopg", "http"),
     routes=("pgbouncer", "web"), web_routes={"web": ""}, nominal_us={},

@@ -4,7 +4,7 @@ connections.
     python -m benchmarks.connection_cost_vs_pgbench [--quick] [--processes N] [--rounds N] [--slot-s N]
         [--only CASE] [--out FILE]
 
-Case `connect`: 20 clients connect, run SELECT 1 and close (pgbench: -C), over the direct route
+Case `connect`: 20 clients connect, run SELECT 1 and close (pgbench: -C), over the Unix socket
 (login by SCRAM). Operations per second, and the mean time of one connection with its statement. There
 pgbench also runs by itself, `pgbench -C -c 20 -j 20`, and its figures are those that it prints. Case
 `kept`: the statement of benchmarks.libpq_vs_pgbench, simple and prepared, with 1 and 8 clients. A

@@ -7,7 +7,7 @@ The runs are the example site's `site-steps`: 20 clients, a new connection for e
 has all steps, on this machine and at 45 ms of simulated distance, as published. The other two have
 the steps that the conclusions are about, at one distance each: a run of all steps has too few blocks
 to answer. Without files, the script serves the steps on a separate stack and measures all three, in
-an hour and a half at most; `--keep` writes the runs to files. It prints Markdown: the published
+about an hour and 40 minutes; `--keep` writes the runs to files. It prints Markdown: the published
 requests/s beside ours, each step's own effect, and an answer to each conclusion at both distances, by
 the rules of `benchmarks/published_rules.py`. The bar: all published steps are measured, and each
 conclusion has an answer. `--quick`: two steps for a few seconds, which only show that everything

@@ -173,7 +173,8 @@ def _print_rest(logins: list[str], out: OutputWrapper) -> None:
 
 
 _STEPS = (
-    "Stop the workers of the queue {queue}.",
+    "Stop all workers of pgperf: those of the queue {queue}, agents and load hosts. Remove pgperf's lines from cron"
+    " and from the settings of Celery beat.",
     'Remove "pgperf" from INSTALLED_APPS before the next migrate, which would create the tables again. Remove '
     '"import_export" and PGPERF too, if nothing else uses them.',
     "Run pip uninstall pgperf, and delete {build_dir}.",

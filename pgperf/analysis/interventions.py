@@ -31,7 +31,7 @@ FREES, FREES_NOT = 1.2, 1.05
 #: CPUs that stay so busy with twice the clients were used up.
 STILL_BUSY = 0.85
 #: Words that say what is used up; the server's CPUs need not be busy too.
-_NAMED_AGAIN = ("web_workers", "network")
+_NAMED_AGAIN = ("web_workers", "network", "pooler_cpu")
 #: The share of what was added that must show in the response time; under the second one it did not
 #: matter.
 SHOWS, HIDES = 0.8, 0.4
@@ -121,9 +121,9 @@ def _said_of_processes(found: MeasuredChange) -> str:
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     """Latency leaves room for twice the clients.
 
-    A used-up server does not, stays busy and is named again; as do busy web workers and a full
-    network. How many web workers there are is not for pgperf to change, so load is all it can add.
-    Clients that do all that their rate asks for could do more, by an unknown amount.
+    A used-up server does not, stays busy and is named again; as do a used-up pooler, busy web workers
+    and a full network. How many web workers there are is not for pgperf to change, so load is all
+    it can add. Clients that do all that their rate asks for could do more, by an unknown amount.
     """
     growth = found.growth or 0.0
     if found.holds_rate and growth < GROWS:

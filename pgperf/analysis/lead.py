@@ -10,7 +10,7 @@ from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measure, of_variant, us_per_op
 from pgperf.analysis.paired_statistics import hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, interval
-from pgperf.analysis.time_breakdown import TimeBreakdown
+from pgperf.analysis.time_breakdown import HIDDEN, TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Lead
 from pgperf.core.records import VariantBlock
@@ -28,21 +28,27 @@ def by_block(
 def lead(
     part: str, whole: TimeBreakdown, blocks: Sequence[TimeBreakdown], widening: float = 1.0
 ) -> Lead | None:
-    """The lead of a part over the longest other one; None where no other part is known. `widening`:
-    the factor on the half-width of its interval.
+    """The lead of a part over the longest other one; None where no other part is known. Time that
+    cannot be divided counts as one, as in the rules: all of it may be one part's. `widening`: the
+    factor on the half-width of its interval.
     """
-    known = {name: us for name in whole.rivals() if (us := whole.of_part(name)) is not None}
+    known = {name: us for name in (*whole.rivals(), *HIDDEN) if (us := _us(whole, name)) is not None}
     own = known.pop(part, None)
     runner_up = max(known, key=lambda name: known[name], default=None)
     if own is None or runner_up is None:
         return None
-    pairs = [(time.of_part(part), time.of_part(runner_up)) for time in blocks]
+    pairs = [(_us(time, part), _us(time, runner_up)) for time in blocks]
     values = [first - second for first, second in pairs if first is not None and second is not None]
     if len(values) < 2:
         return Lead(part, runner_up, own - known[runner_up])
     us = own - known[runner_up]
     found = interval(Sample(BLOCKS, np.array(values), len(values), widening), CONFIDENCE)
     return Lead(part, runner_up, us, _least(us, found.low), _most(us, found.high))
+
+
+def _us(time: TimeBreakdown, part: str) -> float | None:
+    """The time of a part, or that in which some part is hidden."""
+    return time.parts()[part] if part in HIDDEN else time.of_part(part)
 
 
 def _least(us: float, low: float | None) -> float | None:

@@ -2,8 +2,9 @@
 
 A variant of the same run that is faster is the best advice, because its saving was measured. Where
 there is none, the advice follows from the verdict, and a saving is named only where a part of the
-variant's own time is its upper bound. Where the run measured the route with a delay too, what that
-distance costs comes last: it saves nothing.
+variant's own time is its upper bound. A resource that several clients use up bounds nothing: they
+wait for it elsewhere, too. Where the run measured the route with a delay too, what that distance
+costs comes last: it saves nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,8 +36,10 @@ class Advice(StrEnum):
     ALTERNATIVE = "alternative"  # a variant of this run that is faster
     KEEP_CONNECTIONS = "keep_connections"
     CLIENT_CODE = "client_code"
+    CLIENT_ROWS = "client_rows"  # the same of a client in C, which has no objects and no driver
     STATEMENT = "statement"
     PREPARE = "prepare"  # the same for a statement that is planned each time
+    COPY = "copy"  # the same for a COPY, which is neither planned nor explained
     ROUND_TRIPS = "round_trips"
     PAGE_ROUND_TRIPS = "page_round_trips"  # the same of a page
     POOL = "pool"
@@ -80,7 +83,8 @@ _USED_UP = {
     "client_cpu": Advice.CLIENT_CPUS, "server_cpu": Advice.SERVER_CPUS, "pooler_cpu": Advice.POOLER,
     "proxy_cpu": Advice.PROXY, "web_cpu": Advice.WEB_CPUS,
 }  # fmt: skip
-
+#: Advice on a statement that EXPLAIN shows.
+_WITH_EXPLAIN = (Advice.STATEMENT, Advice.PREPARE, Advice.SERVER_CPUS)
 
 #: The benchmark of the catalog that measures what a change brings on the same machine.
 _MEASURED_BY = {
@@ -159,14 +163,20 @@ class NextStep:
         return tuple(filter(None, (self.benchmark, example)))
 
 
-def next_step(own: VariantSummary, others: Sequence[VariantSummary]) -> NextStep | None:
-    """The advice for a variant; None where it has no verdict or this version has none for it."""
+def next_step(
+    own: VariantSummary, others: Sequence[VariantSummary], *, copies: bool = False
+) -> NextStep | None:
+    """The advice for a variant; None where it has no verdict or this version has none for it.
+    `copies`: is its operation a COPY?
+    """
     if own.verdict is None:
         return None
     measured = _measured(own, others)
     if measured and own.verdict.word == _DISTURBED:
         measured = _undisturbed(measured, own.verdict)
     found = measured or _by_verdict(own, own.verdict, others)
+    if found and copies and found.advice in _WITH_EXPLAIN:
+        found = replace(found, advice=Advice.COPY)
     return replace(found, distances=tuple(_distances(own, others))) if found else None
 
 
@@ -261,15 +271,15 @@ def _by_verdict(own: VariantSummary, verdict: Verdict, others: Iterable[VariantS
         return NextStep(Advice.REQUESTS)
     if verdict.word == "unknown":
         return NextStep(Advice.GRANT if verdict.finding.grant else Advice.FIGURES, own.us_per_op)
+    used_up = verdict.finding.basis == Basis.SATURATED
     if verdict.word != _DISTURBED and (connecting := _connecting_us(own)):
-        return NextStep(Advice.KEEP_CONNECTIONS, own.us_per_op, connecting)
+        return NextStep(Advice.KEEP_CONNECTIONS, own.us_per_op, None if used_up else connecting)
     if verdict.certainty == WITHDRAWN:
         return None
-    used_up = verdict.finding.basis == Basis.SATURATED
     advice = _USED_UP.get(verdict.word) if used_up else _BY_WORD.get(verdict.word)
     if advice is None:
         return None
-    us = _in_line_us(own, verdict) if advice == Advice.WEB_WORKERS else _part_us(own, verdict)
+    us = None if used_up else _most_us(advice, own, verdict)
     return NextStep(_of_layer(advice, own, others), own.us_per_op, us)
 
 
@@ -278,12 +288,22 @@ def _of_layer(advice: Advice, own: VariantSummary, others: Iterable[VariantSumma
     layer = LAYERS.get(own.layer)
     if advice == Advice.CLIENT_CODE and layer and layer.requests_pages:
         return Advice.CLIENT_CPUS if layer.over_http else Advice.VIEW
+    if advice == Advice.CLIENT_CODE and layer and (layer.tool or layer.rung == Rung.CLIENT_LIBRARY):
+        return Advice.CLIENT_ROWS
     if advice == Advice.ROUND_TRIPS and layer and layer.requests_pages:
         return Advice.PAGE_ROUND_TRIPS
-    if advice == Advice.STATEMENT and layer and _PREPARED in layer.modes and not layer.over_http:
+    if advice == Advice.STATEMENT and _may_prepare(own):
         known = any(_is_beside(each, own) and _but_prepared(own, each) for each in [own, *others])
         return advice if known else Advice.PREPARE
     return advice
+
+
+def _may_prepare(own: VariantSummary) -> bool:
+    """Does its layer prepare statements, on connections that stay for the next operation?"""
+    layer = LAYERS.get(own.layer)
+    if layer is None or layer.over_http or own.connect in RECONNECTING:
+        return False
+    return _PREPARED in layer.modes
 
 
 def _but_prepared(own: VariantSummary, other: VariantSummary) -> bool:
@@ -304,6 +324,11 @@ def _connecting_us(own: VariantSummary) -> float | None:
     return share * own.us_per_op if share >= 0.5 else None
 
 
+def _most_us(advice: Advice, own: VariantSummary, verdict: Verdict) -> float | None:
+    """The most that the advice saves; None where no figure bounds it."""
+    return _in_line_us(own, verdict) if advice == Advice.WEB_WORKERS else _part_us(own, verdict)
+
+
 def _part_us(own: VariantSummary, verdict: Verdict) -> float | None:
     """The part that the verdict names: no change of it alone saves more. Processes of the server that
     work at the same time may take more than the operation.
@@ -316,9 +341,11 @@ def _part_us(own: VariantSummary, verdict: Verdict) -> float | None:
 
 def _in_line_us(own: VariantSummary, verdict: Verdict) -> float | None:
     """The most that a request waits for a process of the web servers: its time without the time that
-    a busy one takes for it.
+    a busy one takes for it, by the utilisation law. At a rate clients are idle too, so their number
+    does not tell that.
     """
     workers, busy = verdict.numbers.web_workers, verdict.finding.share
-    if not workers or busy is None or own.us_per_op is None:
+    if not workers or busy is None or own.us_per_op is None or not own.ops_per_s:
         return None
-    return max(0.0, own.us_per_op * (1 - workers * busy / own.connections))
+    mean_us = 1e6 * workers * busy / own.ops_per_s
+    return max(0.0, own.us_per_op - mean_us / own.mean_ratio)

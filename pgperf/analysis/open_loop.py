@@ -21,7 +21,8 @@ class OpenLoop:
     ended after the latency limit (None: there is none), `skipped` ones that would have begun after
     it, and the `backlog` that had not begun at the end. Rates in operations per second.
 
-    `edge`: how many operations the ends of the windows may have cut, in either direction.
+    `edge`: how many operations the ends of the windows may have cut, in either direction: one of each
+    connection, times the square root of the number of windows.
     """
 
     rate: float
@@ -45,8 +46,11 @@ class OpenLoop:
 
     @property
     def is_held(self) -> bool:
-        """Did as many operations end as were due, but for what the ends of windows cut?"""
-        return self.due - self.ended <= SHORT * self.due + self.edge
+        """Did as many operations end as were due, but for what the ends of windows cut? They cut no
+        skipped one, which never began.
+        """
+        cut = self.due - self.ended - self.skipped
+        return self.skipped + max(0.0, cut - self.edge) <= SHORT * self.due
 
     @property
     def late_share(self) -> float | None:

@@ -10,6 +10,7 @@ cancels whatever made the whole machine faster or slower on that day; the first 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from typing import Any, Self
 
 import numpy as np
@@ -297,13 +298,20 @@ def _us(level: Level, measure: str) -> Values:
 
 
 def _level(fit: Fit, of: Variant, base: Variant | None) -> Level:
-    values = _kept(fit.measurements.level(of, fit.measure), _LOG_DIGITS)
-    own = Level(of, (values,), us=fit.value(of), widening=fit.measurements.widening)
+    own = Level(of, (_by_block(fit, of),), us=fit.value(of), widening=fit.measurements.widening)
     paired = fit.measurements.paired(of, base) if base else None
     if paired is None or base is None:
         return own
     logs, us = _both(paired.log, _LOG_DIGITS), _both(paired.delta, _US_DIGITS)
     return replace(own, base_layer=base.layer, log_over=logs, us_over=us, base_us=fit.value(base))
+
+
+def _by_block(fit: Fit, of: Variant) -> tuple[float, ...]:
+    """One value per block. The reference of several cohorts is in each of them: its mean over them."""
+    found: dict[int, list[float]] = {}
+    for (_cohort, block), centre in fit.measurements.log_centres(of, fit.measure).items():
+        found.setdefault(block, []).append(centre)
+    return tuple(round(fmean(centres), _LOG_DIGITS) for _block, centres in sorted(found.items()))
 
 
 def _both(difference: PairedDifference, digits: int) -> Values:

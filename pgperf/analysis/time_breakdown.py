@@ -17,8 +17,10 @@ from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.translation import gettext_noop
 
 WAITS = ("interpreter", "pool_queue", "server_lock", "server_io", "server_wait", "latency")
+#: The time that cannot be divided: it hides how long some parts are.
+HIDDEN = ("waiting", "unseen")
 #: All parts, in the order of charts and tables.
-PARTS = (*ROLES, "run_queue", *WAITS, "waiting", "unseen")
+PARTS = (*ROLES, "run_queue", *WAITS, *HIDDEN)
 #: How sentences, charts and tables name the parts.
 PART_TITLES = {
     "client": gettext_noop("client"),

@@ -16,7 +16,7 @@ from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.lead import lead
 from pgperf.analysis.number_text import in_percent, in_unit
 from pgperf.analysis.rules import Facts, Rule
-from pgperf.analysis.time_breakdown import PART_TITLES, TimeBreakdown
+from pgperf.analysis.time_breakdown import HIDDEN, PART_TITLES, TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import (
     LIKELY,
@@ -201,10 +201,13 @@ def _by_one_client(variant: VariantSummary, _finding: Finding) -> str:
     return interventions.ONE_CLIENT if variant.clients > 1 else ""
 
 
-def _by_load_or_statement(_variant: VariantSummary, finding: Finding) -> str:
-    """Double the clients if the server is used up, otherwise give it a light statement."""
-    used_up = finding.basis == Basis.SATURATED
-    return interventions.DOUBLE_CLIENTS if used_up else interventions.LIGHT_STATEMENT
+def _by_load_or(name: str) -> Test:
+    """Double the clients if the CPUs are used up: where many clients wait for them, taking the work
+    away saves that wait too, which is no part of the role's time.
+    """
+    return lambda _variant, finding: (
+        interventions.DOUBLE_CLIENTS if finding.basis == Basis.SATURATED else name
+    )
 
 
 def _by_distance_or_load(variant: VariantSummary, _finding: Finding) -> str:
@@ -226,8 +229,8 @@ VERDICTS: tuple[VerdictKind, ...] = (
     _cpu("client", gettext_noop("client CPU"), _by_lower_layer),
     _cpu("proxy", gettext_noop("proxy CPU"), interventions.no_test),
     _cpu("web", gettext_noop("web server CPU"), _by(interventions.IN_PROCESS)),
-    _cpu("pooler", gettext_noop("pooler CPU"), _by(interventions.BYPASS_POOLER)),
-    _cpu("server", gettext_noop("server CPU"), _by_load_or_statement),
+    _cpu("pooler", gettext_noop("pooler CPU"), _by_load_or(interventions.BYPASS_POOLER)),
+    _cpu("server", gettext_noop("server CPU"), _by_load_or(interventions.LIGHT_STATEMENT)),
     VerdictKind(
         "interpreter",
         gettext_noop("the client's interpreter"),
@@ -331,8 +334,15 @@ def named(verdict: Verdict) -> tuple[str, ...]:
     return (verdict.word, second.word) if second else (verdict.word,)
 
 
+def may_be_hidden(verdict: Verdict) -> bool:
+    """May a part be the longest one that the time hides which could not be divided?"""
+    return bool(verdict.lead and verdict.lead.is_open and verdict.lead.runner_up in HIDDEN)
+
+
 def part_title(part: str) -> str:
     """The title of the word that names a part of the time."""
+    if part in HIDDEN:
+        return gettext_noop("time that could not be divided")
     kind = _kind_of_part(part)
     return kind.title if kind else part.replace("_", " ")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from pgperf.analysis.disturbances import POOR
 from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.run_comparison import Level
@@ -94,5 +95,6 @@ def _side(run: Run, summary: Mapping[str, Any], shares: Mapping[str, float | Non
 def _with_shares(
     run: Run, levels: Sequence[Level], ladders: list[Ladder], shares: Mapping[str, float | None]
 ) -> ComparedRun:
-    known = {label: share for label, share in shares.items() if share is not None}
+    """Without shares that a quota or a slow clock alone made much: these belong to the run."""
+    known = {label: share for label, share in shares.items() if share is not None and share >= POOR}
     return ComparedRun(run, [level.with_disturbances(known) for level in levels], ladders)

@@ -10,7 +10,7 @@ from pgperf.analysis.grade import Grade, Source
 from pgperf.analysis.next_step import Advice, Distance, NextStep, next_step, setting
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict
-from pgperf.core.records import CONNECTIONS
+from pgperf.core.records import CONNECTIONS, with_workloads
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import layer_title
@@ -45,8 +45,7 @@ class ShownStep:
 
 def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
     """The advice for a variant among the rows of its run."""
-    record = row.record
-    found = _shown(record, next_step(record, [other.record for other in _alternatives(row, rows)]))
+    found = _shown(row.record, _next_step(row, rows))
     return replace(
         found, benchmarks=tuple(each for each in found.benchmarks if each != row.run.benchmark_name)
     )
@@ -68,8 +67,19 @@ def _next_steps(rows: Sequence[VariantResult]) -> Iterator[NextStep | None]:
     for row in rows:
         beside.setdefault(setting(row.record), []).append(row)
     for row in rows:
-        others = _alternatives(row, beside[setting(row.record)])
-        yield next_step(row.record, [other.record for other in others])
+        yield _next_step(row, beside[setting(row.record)])
+
+
+def _next_step(row: VariantResult, rows: Iterable[VariantResult]) -> NextStep | None:
+    others = [other.record for other in _alternatives(row, rows)]
+    return next_step(row.record, others, copies=_copies(row))
+
+
+def _copies(row: VariantResult) -> bool:
+    """Is the operation a COPY?"""
+    works = with_workloads(row.run.definition)["workloads"]
+    kinds = {work["name"]: (work.get("bulk") or {}).get("kind") for work in works}
+    return kinds.get(row.workload) == "copy"
 
 
 def _alternatives(row: VariantResult, rows: Iterable[VariantResult]) -> list[VariantResult]:
@@ -155,12 +165,16 @@ def _sentences() -> dict[str, str]:
             "Do less in the client: fetch fewer rows or columns, take dictionaries instead of objects, or a faster"
             " driver."
         ),
+        Advice.CLIENT_ROWS: _("Do less in the client: fetch fewer rows or columns."),
         Advice.STATEMENT: _(
             "Look at the statement with EXPLAIN: its work in the server is the largest part of the time."
         ),
         Advice.PREPARE: _(
             "Look at the statement with EXPLAIN: its work in the server is the largest part of the time. Or send it"
             " prepared, so that it is not planned each time."
+        ),
+        Advice.COPY: _(
+            "Give the server less to do for each row: fewer indexes, constraints and triggers on the table."
         ),
         Advice.ROUND_TRIPS: _(
             "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."

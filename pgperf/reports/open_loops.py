@@ -52,11 +52,12 @@ def note() -> str:
         "Latency is timed from the intended start of each operation. It is the lag, which is the time until"
         " a connection was free and the client awake, and the service time. Late operations ended after the"
         " latency limit; skipped ones would have begun after it. A rate is held if no more than 2 % of what"
-        " was due has not ended. Operations that had not begun when a window closed count in the latency with"
-        " the time that they had waited by then; “≥” marks a percentile that is a lower bound for that"
-        " reason. What is due scatters around the rate if its gaps are exponential. The columns"
-        " “due” and “ended” count all slices together; throughput is that of a typical slice, so it can differ"
-        " from what ended."
+        " was due has not ended. What the ends of the slices may cut does not count: one operation of each"
+        " connection, times the square root of the number of slices; skipped ones always do. Operations that"
+        " had not begun when a window closed count in the latency with the time that they had waited by"
+        " then; “≥” marks a percentile that is a lower bound for that reason. What is due scatters around the"
+        " rate if its gaps are exponential. The columns “due” and “ended” count all slices together;"
+        " throughput is that of a typical slice, so it can differ from what ended."
     )
 
 

@@ -105,7 +105,7 @@ class RunComparison:
     @cached_property
     def headlines(self) -> list[str]:
         """What differs, in sentences."""
-        return self.sentences(_("the earlier run"))
+        return self.sentences(_("the first run"))
 
     def sentences(self, reference: str) -> list[str]:
         """The same, with a name for the first run.

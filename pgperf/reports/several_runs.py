@@ -177,11 +177,15 @@ class SeveralRuns:
     @cached_property
     def _levels(self) -> list[dict[str, Level]]:
         """Those of each side by a name that the same variant has in all."""
-        return [{self._label(level.variant): level for level in side.levels} for side in self.sides]
+        identified = (
+            [replace(level, variant=self._identified(level.variant)) for level in side.levels]
+            for side in self.sides
+        )
+        return [{level.variant.label: level for level in levels} for levels in identified]
 
-    def _label(self, variant: Variant) -> str:
-        """The name that the same variant has in all runs."""
-        return replace(variant, named=self._named).label
+    def _identified(self, variant: Variant) -> Variant:
+        """With the label, title and details that the same variant has in all runs."""
+        return replace(variant, named=self._named)
 
     @cached_property
     def _named(self) -> bool:
@@ -218,10 +222,12 @@ class SeveralRuns:
 
     def _effect_table(self, measure: str) -> Table:
         by_run = [
-            {self._label(change.variant): change for change in found.of(measure)}
+            {self._identified(change.variant).label: change for change in found.of(measure)}
             for found in self.comparisons
         ]
-        shown = {name: change.variant for changes in by_run for name, change in changes.items()}
+        shown = {
+            label: self._identified(change.variant) for changes in by_run for label, change in changes.items()
+        }
         columns = (text_column(_("Variant")), *(Column(self.name(found.after)) for found in self.comparisons))
         rows = [
             _effects(variant, [changes.get(label) for changes in by_run]) for label, variant in shown.items()

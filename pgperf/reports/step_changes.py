@@ -150,7 +150,7 @@ def effects(
     )
     rows = [
         (
-            words(variant_title(step.level.variant)),
+            words(_title(step, named=named)),
             words(_below(step.below.variant if step.below else None)),
             number(step.added.us),
             *(_effect(changes.get(step.key(named=named)), unit) for changes in by_run),
@@ -173,7 +173,7 @@ def scatter(several: Sequence[Sequence[LayerStep]], *, named: bool) -> Table:
         time_column(_("largest step"), follows=True),
         time_column(_("standard deviation between the runs"), follows=True),
     )
-    rows = [_scatter_row([steps[key] for steps in by_run]) for key in common]
+    rows = [_scatter_row([steps[key] for steps in by_run], named=named) for key in common]
     return Table(_("Scatter between the runs: what each layer adds"), columns, rows, "scatter")
 
 
@@ -226,10 +226,15 @@ def _key(change: StepChange, *, named: bool) -> Key:
     return upper or "", below or ""
 
 
-def _scatter_row(several: Sequence[LayerStep]) -> tuple[Cell, ...]:
+def _title(step: LayerStep, *, named: bool) -> str:
+    """The title that the same step has in all runs."""
+    return variant_title(replace(step.level.variant, named=named))
+
+
+def _scatter_row(several: Sequence[LayerStep], *, named: bool) -> tuple[Cell, ...]:
     first, times = several[0], [step.added.us for step in several]
     return (
-        words(variant_title(first.level.variant)),
+        words(_title(first, named=named)),
         words(_below(first.below.variant if first.below else None)),
         number(min(times)),
         number(max(times)),

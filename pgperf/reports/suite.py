@@ -535,10 +535,7 @@ def _pair(setting: Setting, workload: str, column: ColumnKey) -> Pair | None:
 
 def _relative(setting: Setting, workload: str, column: ColumnKey) -> float | None:
     row = setting.at(workload, column)
-    if row is None or row.us_per_op is None:
-        return None
-    found = setting.comparisons.get(row.pk)
-    return 1 / found.ratio if found else 1.0
+    return _throughput_over_base(setting, row) if row else None
 
 
 def _headline(setting: Setting, base: ColumnKey, among: Sequence[Setting]) -> str:

@@ -291,15 +291,15 @@ def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
 def _notes(verdict: Verdict) -> Iterator[Note]:
     if found := verdict.confirmation:
         yield Note(_outcome(verdict, found), run=found.run)
-    if verdict.lead and (lead := _lead(verdict.lead)):
+    if verdict.lead and (lead := _lead(verdict, verdict.lead)):
         yield Note(lead)
     if by := _disturbed_by(verdict):
         yield Note(by)
 
 
-def _lead(lead: Lead) -> str:
-    """Why two parts of the time are named, or how sure the longest one leads is not known; "" where it
-    leads for sure.
+def _lead(verdict: Verdict, lead: Lead) -> str:
+    """Why two parts of the time are named, or one that may not be the longest, or how sure it leads is
+    not known; "" where it leads for sure.
     """
     if not lead.has_interval:
         text = _(
@@ -312,7 +312,14 @@ def _lead(lead: Lead) -> str:
         }
     if not lead.is_open:
         return ""
-    text = _("the difference of the two is %(us)s %(unit)s, between %(low)s and %(high)s")
+    text = (
+        _(
+            "a part that is not seen may be longer: the difference from the time that could not be divided is"
+            " %(us)s %(unit)s, between %(low)s and %(high)s"
+        )
+        if verdict_kinds.may_be_hidden(verdict)
+        else _("the difference of the two is %(us)s %(unit)s, between %(low)s and %(high)s")
+    )
     return text % number_format.in_one_unit(us=lead.us, low=lead.low, high=lead.high)
 
 

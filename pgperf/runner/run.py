@@ -414,14 +414,12 @@ class _RunGuard:
         """How a run that may stop early ended; nothing for one of a fixed length."""
         if self._definition.is_fixed:
             return {}
-        if self.looks.at != self.pace.blocks:
-            self.looks.look(self.pace.blocks)
         return Ending(
             reason=self.reason,
             blocks=self.pace.blocks,
             seconds=self.pace.passed_s(),
             budget_s=self.pace.budget_s,
-            precision=self.looks.precision,
+            precision=self.looks.of_all(),
             target=self._definition.precision / 100 or None,
         ).to_json()
 

@@ -33,7 +33,7 @@ def paired(
     `test`.
 
     `direct` returns a route around the pooler. Raises InvalidDefinition naming the field that is in
-    the way.
+    the way, and where the changed variant cannot be measured.
     """
     own = replace(
         asked,
@@ -58,7 +58,9 @@ def paired(
         diagnostic_ms=asked.diagnostic_ms or _DIAGNOSTIC_MS,
         seed=secrets.randbelow(2**31),
     )
-    return replace(own, **_change(own, variant, test, direct, most_clients))
+    found = replace(own, **_change(own, variant, test, direct, most_clients))
+    _refuse_alone(found, variant)
+    return found
 
 
 def in_time(asked: Definition, variant: VariantSummary, test: str, most_s: float) -> Definition:
@@ -116,6 +118,20 @@ def _change(
             return _beside_the_view(variant, direct())
     _allow(2 * variant.connections, most_clients)
     return {"clients": (clients, clients * 2)}
+
+
+def _refuse_alone(asked: Definition, variant: VariantSummary) -> None:
+    """Raises InvalidDefinition where the plan leaves out what would be measured beside the variant."""
+    plan = make_plan(asked)
+    originals = [each for each in plan.variants if not each.control]
+    lacking = set(asked.layers) - {each.layer for each in originals}
+    if len(originals) > 1 and not lacking:
+        return
+    reasons = [each.reason for each in plan.skipped if not lacking or each.layer in lacking]
+    raise InvalidDefinition(
+        f"variant: the test of {variant.label} needs a changed variant beside it, which cannot be measured"
+        f" ({'; '.join(dict.fromkeys(reasons)) or 'the change makes none'})"
+    )
 
 
 def _as_far(direct: str, route: str) -> str:

@@ -98,8 +98,9 @@ def test_the_light_statement_is_no_page(layer: str, expected: str) -> None:
     assert (verdict.word, verdict.intervention) == ("server_cpu", expected)
 
 
-def test_a_server_that_is_used_up_is_tested_by_more_load() -> None:
-    assert choose("server_cpu", summary(row(clients=8)), used_up=True) == "double_clients"
+@pytest.mark.parametrize("word", ["server_cpu", "pooler_cpu"])
+def test_cpus_that_are_used_up_are_tested_by_more_load(word: str) -> None:
+    assert choose(word, summary(row(clients=8)), used_up=True) == "double_clients"
 
 
 def test_what_is_taken_away_shows_in_the_time() -> None:
@@ -229,6 +230,26 @@ def test_a_server_that_is_used_up_gives_no_more_and_stays_busy(
     assert outcome("server_cpu", "double_clients", own, changed).outcome == expected
     said = f"the server's CPUs {100 * 16 / us * 20:.0f} % busy, and the verdict server_cpu"
     assert said in evidence("server_cpu", "double_clients", own, changed)
+
+
+@pytest.mark.parametrize(
+    ("times", "pooler", "expected"),
+    [(1.0, 20.0, CONFIRMED), (1.3, 20.0, UNDECIDED), (1.6, 20.0, WITHDRAWN), (1.0, 5.0, UNDECIDED)],
+)
+def test_a_pooler_that_is_used_up_gives_no_more_and_is_named_again(
+    times: float, pooler: float, expected: str
+) -> None:
+    """The server's CPUs have time left. Without the pooler an operation would take a fifth."""
+    shared = {"client": 4.0, "server": 5.0, "layer": "libpq", "route": "pgbouncer", "cpus": 8}
+    own = judged(160.0, clients=8, pooler=20.0, **shared)
+    assert own.verdict
+    assert (own.verdict.word, own.verdict.finding.where) == ("pooler_cpu", "pooler")
+    assert own.verdict.intervention == "double_clients"
+    changed = replace(judged(320.0, clients=16, pooler=pooler, **shared), ops_per_s=50_000 * times)
+    assert outcome("pooler_cpu", "double_clients", own, changed).outcome == expected
+    if expected == CONFIRMED:
+        said = evidence("pooler_cpu", "double_clients", own, changed)
+        assert said == "twice as many clients: 1.00 times the throughput, and the verdict pooler_cpu"
 
 
 USED_UP = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")

@@ -1,6 +1,7 @@
 """The lead of the longest part of the time, over blocks."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,20 @@ def test_a_lead_that_blocks_do_not_agree_on_is_open(clients: tuple[float, ...], 
     assert found.high is not None
     assert found.low <= found.us <= found.high
     assert found.is_open is is_open
+
+
+@pytest.mark.parametrize(
+    ("more", "hidden"), [({"events": {}}, "waiting"), ({"pooler": None, "events": {}}, "unseen")]
+)
+def test_time_that_cannot_be_divided_is_a_rival(more: dict[str, Any], hidden: str) -> None:
+    """All of it may be one part's: of 211 µs the client takes 90 to 110, and the server 20."""
+    blocks = [
+        TimeBreakdown.of(summary(row(client=us, server=20.0, **more)))
+        for us in (110.0, 90.0, 112.0, 89.0, 95.0, 97.0)
+    ]
+    found = lead("client", blocks[0], blocks)
+    assert found
+    assert (found.runner_up, found.us, found.is_open) == (hidden, pytest.approx(29.0), True)
 
 
 def test_a_run_that_may_stop_early_is_as_sure_as_its_looks_allow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_a_route_whose_requests_failed_is_neither_advised_nor_a_distance(
 
 def test_no_more_than_the_whole_can_be_saved() -> None:
     """Parallel workers of the server work at the same time."""
-    found = advice(variant(100_000.0, client=50.0, server=250_000.0, connect="request"))
+    found = advice(variant(100_000.0, client=50.0, server=250_000.0))
     assert (found.advice, found.of_us, found.us) == (Advice.PREPARE, 100_000.0, 100_000.0)
 
 
@@ -189,6 +189,9 @@ def test_without_an_alternative_the_part_that_bounds_is_the_most_that_can_be_sav
         ({}, {"mode": "prepared", "route": "tcp"}, Advice.PREPARE),
         ({"layer": "psycopg2"}, {}, Advice.STATEMENT),  # it has no prepared statements
         ({"layer": "http"}, {}, Advice.STATEMENT),
+        ({"connect": "per_operation"}, {}, Advice.STATEMENT),  # a prepared one ends with its connection
+        ({"connect": "request"}, {}, Advice.STATEMENT),
+        ({"connect": "pool", "layer": "psycopg"}, {}, Advice.PREPARE),
     ],
 )
 def test_a_statement_may_be_prepared_where_the_run_does_not_show_what_that_brings(
@@ -196,6 +199,16 @@ def test_a_statement_may_be_prepared_where_the_run_does_not_show_what_that_bring
 ) -> None:
     found = advice(variant(client=20.0, server=150.0, **own), variant(**beside))
     assert found.advice == told
+
+
+@pytest.mark.parametrize("more", [{"clients": 1}, {"clients": 8, "queue": {"server": 130.0}}])
+def test_a_copy_is_neither_prepared_nor_explained(more: dict[str, Any]) -> None:
+    own = variant(160.0, client=8.0, server=20.0 if "queue" in more else 120.0, layer="psycopg", **more)
+    assert own.verdict
+    assert own.verdict.word == "server_cpu"
+    found = next_step(own, [own], copies=True)
+    assert found
+    assert found.advice == Advice.COPY
 
 
 @pytest.mark.parametrize(
@@ -215,7 +228,13 @@ def test_round_trips_of_a_page_are_measured_on_a_page(
 
 @pytest.mark.parametrize(
     ("layer", "told"),
-    [("django_view", Advice.VIEW), ("http", Advice.CLIENT_CPUS), ("libpq", Advice.CLIENT_CODE)],
+    [
+        ("django_view", Advice.VIEW),
+        ("http", Advice.CLIENT_CPUS),
+        ("libpq", Advice.CLIENT_ROWS),  # it has no objects, and no driver that could be faster
+        ("pgbench", Advice.CLIENT_ROWS),
+        ("psycopg", Advice.CLIENT_CODE),
+    ],
 )
 def test_the_advice_on_a_busy_client_is_that_of_its_layer(layer: str, told: Advice) -> None:
     found = advice(variant(layer=layer))
@@ -232,9 +251,46 @@ def test_more_web_workers_save_no_more_than_the_wait_for_one() -> None:
     assert (found.advice, found.us) == (Advice.WEB_WORKERS, pytest.approx(8421.0 * (1 - 2 * 0.95 / 8)))
 
 
+def test_at_a_rate_idle_clients_are_no_part_of_a_busy_web_worker() -> None:
+    """A hundred clients at 475 requests/s: two processes that are 95 % busy work for 4 ms of 6 ms."""
+    busy = Verdict(
+        "web_workers", finding=Finding(Basis.WEB_WORKERS, share=0.95), numbers=VerdictNumbers(web_workers=2)
+    )
+    given = {"verdict": busy.to_json(), "ops_per_s": 475.0, "rate": 475.0, "schedule": "constant"}
+    record = variant(6000.0, layer="http", clients=100).to_json() | given
+    assert advice(VariantSummary.from_json(record)).us == pytest.approx(2000.0)
+
+
+def test_a_mean_that_long_requests_raise_is_no_typical_request_of_a_web_worker() -> None:
+    """The processes work for 4 ms in the mean of all requests, and for 2 ms of a typical one."""
+    busy = Verdict(
+        "web_workers", finding=Finding(Basis.WEB_WORKERS, share=0.95), numbers=VerdictNumbers(web_workers=2)
+    )
+    record = variant(6000.0, layer="http", clients=100).to_json()
+    record |= {"verdict": busy.to_json(), "ops_per_s": 475.0}
+    record["cpu_account"] = {**record["cpu_account"], "mean_us_per_op": 12_000.0}
+    assert advice(VariantSummary.from_json(record)).us == pytest.approx(4000.0)
+
+
 def test_cpus_that_are_used_up_need_more_of_them() -> None:
     full = variant(1320.0, client=165.0, server=21.0, clients=8, queue={"client": 1100.0})
     assert advice(full).advice == Advice.CLIENT_CPUS
+
+
+def test_no_part_bounds_what_a_used_up_resource_costs() -> None:
+    """Eight clients wait for the server's one CPU, where no run queue shows that."""
+    full = variant(168.0, client=8.0, server=20.0, clients=8, layer="psycopg")
+    assert full.verdict
+    assert (full.verdict.word, full.verdict.finding.basis) == ("server_cpu", Basis.SATURATED)
+    assert advice(full) == NextStep(Advice.SERVER_CPUS, 168.0, None)
+
+
+def test_what_connecting_costs_is_no_bound_where_a_resource_is_used_up() -> None:
+    phases = {"connect": {"mean": 150.0}, "operate": {"mean": 10.0}, "close": {"mean": 8.0}}
+    full = variant(168.0, client=8.0, server=20.0, clients=8, connect="per_operation", phases_us=phases)
+    assert full.verdict
+    assert full.verdict.finding.basis == Basis.SATURATED
+    assert advice(full) == NextStep(Advice.KEEP_CONNECTIONS, 168.0, None)
 
 
 def test_an_operation_that_mostly_connects_should_keep_its_connection() -> None:

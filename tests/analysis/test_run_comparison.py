@@ -141,6 +141,18 @@ def test_the_other_way_round_is_the_inverse() -> None:
         assert one.outcome == other.outcome
 
 
+@pytest.mark.parametrize("count", [1, 6])
+def test_the_reference_of_several_cohorts_keeps_one_value_for_each_block(count: int) -> None:
+    """The machine was four times as slow for the second cohort."""
+    found = [
+        *blocks([LIBPQ], count, 5, lambda *_where: 60.0),
+        *blocks([LIBPQ, ORM], count, 5, lambda of, *_where: 240.0 if of == LIBPQ else 800.0, cohort=1),
+    ]
+    reference, orm = kept(fitted(found))
+    assert reference.log_us[0] == pytest.approx((math.log(120.0),) * count)
+    assert [len(orm.log_us[0]), len(orm.log_over[0])] == [count, count]
+
+
 def test_one_block_gives_no_interval() -> None:
     measured = fitted([block(LIBPQ, 0, [60, 61, 62]), block(ORM, 0, [200, 201, 202])])
     one = kept(measured)

@@ -181,6 +181,24 @@ def _rung(step: LayerStep) -> dict[str, object]:
     return {"layer": of.layer, "label": of.label, "us": 1.0, "step_us": step.added.us, **ends, **rest}
 
 
+def test_the_rungs_of_several_cohorts_keep_their_pairs() -> None:
+    """The reference is in each cohort, and so has twice the blocks; the others still have all."""
+    asked = [*map(variant, ("libpq", "psycopg", "django_cursor"))]
+    reference, first, second = asked
+
+    def times(of: Variant, number: int, round_: int) -> float:
+        return US[of.layer] * math.exp(0.1 * math.sin(2.2 * number) + 0.002 * math.sin(round_))
+
+    fit = fitted(
+        each
+        for cohort, upper in enumerate((first, second))
+        for each in blocks([reference, upper], 6, 5, times, cohort)
+    )
+    found = steps(levels(fit, asked, bases(asked)), ladders(fit, asked, "psycopg"))
+    assert [[len(values) for values in step.added.by_block] for step in found] == [[6], [6], [6]]
+    assert {change.blocks for change in changes(found, found)} == {(6, 6)}
+
+
 def web(shift: int, http_us: float, missing: int = 0) -> list[LayerStep]:
     """A view and a web server above it, which share no base."""
     view, http = variant("django_view"), variant("http", "gunicorn")

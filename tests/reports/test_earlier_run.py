@@ -1,6 +1,7 @@
 """A run set against the run before it: the sentence of its answer, and its evidence."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,6 +156,14 @@ def test_a_change_after_the_run_is_not_told() -> None:
     before, run, later = stored(), stored(), stored()
     change(later, "django_orm · socket", 12)
     assert told(run, before).change is None
+
+
+def test_a_change_of_a_suite_s_headline_figure_names_no_workload() -> None:
+    before, run = (add_cpu_accounts(make_catalog_run("driver-suite-published")) for _ in range(2))
+    row = run.variants.exclude(layer="libpq")[0]
+    found = change(run, replace(row.identity, named=False).label, 5)
+    assert row.workload not in found.label
+    assert told(run, before).change == found
 
 
 def test_a_suite_has_the_last_change_only() -> None:

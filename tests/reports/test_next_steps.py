@@ -107,9 +107,19 @@ def test_each_advice_that_a_benchmark_can_confirm_names_one_that_exists() -> Non
     assert {name for names in named.values() for name in names} <= {*BENCHMARKS, *EXAMPLE}
     assert named[Advice.ROUND_TRIPS] == ("published-a", "n-plus-one")
     assert [advice for advice, names in named.items() if not names] == [
-        Advice.ALTERNATIVE, Advice.STATEMENT, Advice.WEB_WORKERS, Advice.LOCKS, Advice.DISKS, Advice.SERVER_WAITS,
-        Advice.QUIET, Advice.GRANT, Advice.REQUESTS, Advice.FIGURES,
+        Advice.ALTERNATIVE, Advice.CLIENT_ROWS, Advice.STATEMENT, Advice.COPY, Advice.WEB_WORKERS, Advice.LOCKS,
+        Advice.DISKS, Advice.SERVER_WAITS, Advice.QUIET, Advice.GRANT, Advice.REQUESTS, Advice.FIGURES,
     ]  # fmt: skip
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("kind", "told"), [("copy", "for each row"), ("batch", "EXPLAIN"), ("", "EXPLAIN")])
+def test_a_copy_is_known_by_the_run_s_definition(kind: str, told: str) -> None:
+    run = factories.make_results(factories.make_run())
+    row = run.variants.get(layer="django_orm", route="tcp", control=0)
+    row.verdict = factories.stored_verdict("server_cpu")
+    row.run.definition = {"workloads": [{"name": row.workload, "bulk": {"kind": kind} if kind else None}]}
+    assert told in next_steps.shown_step(row, [row]).advice
 
 
 @pytest.mark.django_db

@@ -71,6 +71,12 @@ def test_each_rate_has_a_row_with_its_lag_and_whether_it_was_held(run: Run) -> N
     assert not any(character.isdigit() for character in short[4])
 
 
+def test_the_note_names_what_the_ends_of_slices_may_cut() -> None:
+    assert "one operation of each connection, times the square root of the number of slices" in (
+        open_loops.note()
+    )
+
+
 def test_percentiles_that_are_lower_bounds_are_marked_and_explained(run: Run) -> None:
     """Of 5,000 that were due, 60 had not begun, which is more than 1 %."""
     row = with_rate(

@@ -86,7 +86,7 @@ def test_the_layer_that_adds_more_is_named_with_its_interval() -> None:
     )
     found = compare_runs(before, after)
     (said,) = [sentence for sentence in found.headlines if " adds " in sentence]
-    start = "Django cursor · socket adds 22.8 µs to psycopg 3 instead of 13.8 µs in the earlier run: "
+    start = "Django cursor · socket adds 22.8 µs to psycopg 3 instead of 13.8 µs in the first run: "
     assert said.startswith(start)
     assert said.endswith(" µs more.")
     (step,) = [

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pgperf.models import Run
+from pgperf.reports import step_changes
 from pgperf.reports.comparison_files import markdown
 from pgperf.reports.several_runs import compare_several
 from tests import factories
@@ -105,6 +106,40 @@ def test_a_variant_has_one_row_where_only_some_runs_name_workloads() -> None:
         level["variant"]["named"] = True
     for table in compare_several(runs).effects:
         assert [row for row in texts(table) if "–" in row] == []
+
+
+def of_workloads(*workloads: str) -> Run:
+    """A run of these workloads, whose variants name them where they are several."""
+    run = slower()
+    levels: list[dict[str, Any]] = []
+    for name in workloads:
+        more = {"workload": name, "named": len(workloads) > 1}
+        levels += [
+            {**level, "variant": {**level["variant"], **more}}
+            for level in run.summary["levels"]
+            if level["variant"]["route"] == "tcp"
+        ]
+    ladder = next(each for each in run.summary["ladders"] if each["route"] == "tcp")
+    run.summary |= {"levels": levels, "ladders": [{**ladder, "workload": name} for name in workloads]}
+    return run
+
+
+def test_the_workloads_of_one_run_are_told_in_titles_beside_runs_of_single_ones() -> None:
+    """Of runs whose variants name no workload, too: that is what tells their rows apart."""
+    found = compare_several([of_workloads("one"), of_workloads("one", "two"), of_workloads("one")])
+    assert [title for title, _chart in found.ladders] == ["tcp · one", "tcp · two"]
+    for table in (*found.effects, found.scatter[0]):
+        titles = [row[0] for row in texts(table)]
+        assert all(title.endswith(" · tcp · one") for title in titles)
+        assert len(set(titles)) == len(titles)
+
+
+def test_the_steps_of_a_single_workload_are_titled_as_those_of_several() -> None:
+    runs = [of_workloads("one"), of_workloads("one")]
+    steps = [side.steps for side in compare_several(runs).sides]
+    table = step_changes.scatter(steps, named=True)
+    assert {row[0].rpartition(" · ")[2] for row in texts(table)} == {"one"}
+    assert {row[0].rpartition(" · ")[2] for row in texts(step_changes.scatter(steps, named=False))} == {"tcp"}
 
 
 def test_a_layer_on_another_ground_is_not_compared() -> None:

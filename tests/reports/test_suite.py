@@ -105,6 +105,16 @@ def test_a_workload_that_the_base_layer_lacks_names_its_own_base() -> None:
     assert suite.bars(setting, [setting])["rows"] == [["one"], ["many"], ["wide", "over psycopg 3"]]
 
 
+def test_the_chart_has_the_quotients_of_the_throughputs_that_the_tables_show() -> None:
+    """Not the inverse of the time ratio: published figures beside it are such quotients too."""
+    run = measured()
+    base = run.variants.get(workload="one", layer="libpq")
+    run.variants.filter(workload="one", layer="psycopg").update(ops_per_s=base.ops_per_s / 4)
+    (setting,) = suite.settings(read(run))
+    series = suite.bars(setting, [setting])["series"]
+    assert [each["values"][0] for each in series[:2]] == [1.0, 0.25]
+
+
 def test_the_means_name_the_layer_that_they_are_relative_to() -> None:
     """Two workloads lack libpq, so most ratios are relative to another layer; no mean is."""
     (setting,) = suite.settings(read(measured(lacking="one many", layer="libpq")))

@@ -24,6 +24,7 @@ from pgperf.analysis.verdict_kinds import VerdictKind
 from pgperf.cli.result import report
 from pgperf.models import VariantResult
 from pgperf.reports import verdicts
+from pgperf.reports.answer import claims
 from pgperf.reports.csv_results import variants_csv
 from pgperf.reports.labels import measured, variant_title
 from pgperf.reports.run_json import run_json
@@ -228,6 +229,24 @@ def test_two_bottlenecks_are_named_with_their_difference(variants: list[VariantR
     found = verdicts.headlines(variants)[0]
     assert found.word == "client CPU or server CPU"
     assert str(found.notes[0]) == "the difference of the two is 2.00 µs, between −3.00 and 6.00"
+
+
+@pytest.mark.parametrize("hidden", ["waiting", "unseen"])
+def test_a_part_that_is_not_seen_may_be_the_longest(variants: list[VariantResult], hidden: str) -> None:
+    for row in variants:
+        row.verdict = Verdict("client_cpu", "likely", lead=Lead("client", hidden, 2.0, -3.0, 6.0)).to_json()
+    found = verdicts.headlines(variants)[0]
+    assert (found.word, str(found.notes[0])) == (
+        "client CPU",
+        "a part that is not seen may be longer: the difference from the time that could not be divided is 2.00 µs,"
+        " between −3.00 and 6.00",
+    )
+    assert claims.plain(variants[0]) == (
+        "The longest part of the time is client CPU, or one that the run does not see (likely)."
+    )
+    alone = Lead("client", hidden, 2.0)
+    (note,) = verdicts._notes(Verdict("client_cpu", "likely", lead=alone))
+    assert str(note).startswith("the next part is time that could not be divided, 2.00 µs less")
 
 
 def test_the_lead_of_a_single_block_has_a_caution(variants: list[VariantResult]) -> None:

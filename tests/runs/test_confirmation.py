@@ -18,6 +18,7 @@ from pgperf.core.records import (
     BLOCKS,
     BUDGET,
     ENDING,
+    BulkInsert,
     Definition,
     Ending,
     Page,
@@ -151,6 +152,22 @@ def test_a_variant_is_paired_with_the_changed_one(
 def summary_of(variant: Variant) -> VariantSummary:
     names = ("workload", "layer", "mode", "route", "clients", "connect", "control", "workers", "environment")
     return VariantSummary(**{name: getattr(variant, name) for name in names})
+
+
+@pytest.mark.parametrize("environment", ["default", "next"])
+def test_a_layer_that_lacks_the_tested_operation_is_named_before_a_run(environment: str) -> None:
+    """Of the layers, libpq alone has no batch of simple statements."""
+    bulk = BulkInsert("rows", "batch", "pgperf.rows", ("number",), ("int4",), (1,), 100)
+    asked = fake(workloads=(WorkloadDefinition("insert", "", bulk=bulk),))
+    variant = VariantSummary(
+        label="the tested one", workload="insert", layer="psycopg", route="tcp", mode="simple",
+        connect="persistent", environment=environment,
+    )  # fmt: skip
+    with pytest.raises(InvalidDefinition, match=r"the tested one needs .* libpq sends a batch as a pipeline"):
+        confirmation_definition.paired(asked, variant, "lower_layer", lambda: "tcp", 8)
+    prepared = replace(variant, mode="prepared")
+    found = confirmation_definition.paired(asked, prepared, "lower_layer", lambda: "tcp", 8)
+    assert {each.layer for each in make_plan(found).variants} == {"libpq", "psycopg"}
 
 
 @pytest.mark.parametrize("connect", ["persistent", "per_operation"])

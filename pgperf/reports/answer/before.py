@@ -1,6 +1,7 @@
 """Whether it became slower since the run before."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
@@ -41,10 +42,11 @@ def _beside(before: Run, rows: RunRows) -> tuple[tuple[str, ...], tuple[Note, ..
 
 def _concerned(rows: RunRows) -> set[str]:
     """The labels of the variants that the answer is about, and of the layers below, whose steps are
-    part of their times; all of a suite.
+    part of their times; all of a suite, with that of its headline figure, which names no workload.
     """
     if rows.is_suite:
-        return {row.label for row in rows.originals}
+        variants = [row.identity for row in rows.originals]
+        return {each.label for one in variants for each in (one, replace(one, named=False))}
     labels = {row.label for row in judged(rows)}
     rungs = [{step.label for step in ladder.steps} for ladder in rows.ladders]
     return labels.union(*(each for each in rungs if labels & each))

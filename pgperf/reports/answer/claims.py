@@ -2,6 +2,7 @@
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis import verdict_kinds
 from pgperf.analysis.verdict import WITHDRAWN, Basis, Verdict
 from pgperf.models import VariantResult
 from pgperf.reports import verdicts
@@ -25,6 +26,10 @@ def no_verdict() -> str:
 
 def _claim(verdict: Verdict) -> str:
     """Without its full stop."""
+    if verdict_kinds.may_be_hidden(verdict):
+        return _("The longest part of the time is %s, or one that the run does not see") % verdicts.either(
+            verdict
+        )
     if verdict.lead and verdict.lead.is_open:
         return _("The longest part of the time is %s, and the run does not tell which") % verdicts.either(
             verdict

@@ -135,12 +135,12 @@ def step_table(history: History) -> Table:
     return Table(_("All steps"), columns, rows, "history")
 
 
-def environment_table(history: History) -> Table | None:
-    """What differs from the run before, of the runs in the table, the newest first."""
+def environment_table(history: History, runs: Sequence[Run]) -> Table | None:
+    """What differs from the run before, of these runs, the newest first."""
     columns = tuple(map(text_column, (_("Run"), _("What"), _("before"), _("after"))))
     rows = [
         (words(_run_title(run)), *difference_cells(each))
-        for run in reversed(history.listed)
+        for run in reversed(runs)
         for each in history.environment_changes.get(run.pk, ())
     ]
     return Table(_("Changes of the environment"), columns, rows, "environment") if rows else None

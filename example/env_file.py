@@ -9,11 +9,13 @@ from pathlib import Path
 def write_env_file(path: Path, env: Mapping[str, str]) -> None:
     """Write lines that a shell can load with `set -a; . .stack/env`.
 
-    Only the owner can read the file.
+    Only the owner can read the file. It appears whole, for those who wait for it.
     """
-    path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.writelines(f"{key}={shlex.quote(value)}\n" for key, value in env.items())
+    new.replace(path)
 
 
 def read_env_file(path: Path) -> dict[str, str]:

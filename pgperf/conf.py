@@ -124,7 +124,23 @@ def _read(given: Any) -> Settings:
         if wrong := _wrong(key, value, type(getattr(defaults, key))):
             raise ImproperlyConfigured(f"PGPERF[{key!r}] must {wrong}.")
     values: dict[str, Any] = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
-    return Settings(**values)
+    return Settings(**{key: _of_any_directory(key, value) for key, value in values.items()})
+
+
+def _of_any_directory(key: str, value: Any) -> Any:
+    """A setting whose paths are absolute, if clients read them: these start in another directory."""
+    if key == "BUILD_DIR":
+        return str(Path(value).absolute())
+    if key == "PGBENCH":
+        return _program(value)
+    if key == "INTERPRETERS":
+        return {layer: _program(python) for layer, python in value.items()}
+    return value
+
+
+def _program(name: str) -> str:
+    """A name without a slash is looked up on PATH."""
+    return str(Path(name).absolute()) if "/" in name else name
 
 
 def _wrong(key: str, value: Any, want: type) -> str:

@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -23,6 +24,8 @@ from example.stack.web_steps import STEPS, variable
 
 DIRECTORY = CHECKOUT / ".stack"
 TIMEOUT_S = 60
+#: How long to wait for a stack that another process starts.
+READY_S = 180
 
 
 class Stopped(Exception):
@@ -74,8 +77,9 @@ def up(options: argparse.Namespace) -> None:
     """Start the stack and return when all parts answer."""
     if not owner(options.directory):
         _start_in_background(options.directory, options.web)
-    _check_web(options)
-    _announce(read_env_file(options.directory / "env"))
+    env = _variables(options.directory)
+    _check_web(options, env)
+    _announce(env)
 
 
 def down(options: argparse.Namespace) -> None:
@@ -108,8 +112,8 @@ def run(options: argparse.Namespace) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     if owner(options.directory):
-        _check_web(options)
-        env = read_env_file(options.directory / "env")
+        env = _variables(options.directory)
+        _check_web(options, env)
         code = _call(options.words, env)
         if options.stay:
             _announce(env)
@@ -130,9 +134,21 @@ def _steps(text: str) -> list[str]:
     return names
 
 
-def _check_web(options: argparse.Namespace) -> None:
+def _variables(directory: Path) -> dict[str, str]:
+    """Of the running stack. Another process may still start it, which writes their file last."""
+    path, deadline = directory / "env", time.monotonic() + READY_S
+    while not path.exists():
+        pid = owner(directory)
+        if not pid:
+            raise StackError(f"the stack in {directory} ended before it was ready; start it again")
+        if time.monotonic() > deadline:
+            raise StackError(f"the stack in {directory} (process {pid}) is not ready after {READY_S} s")
+        time.sleep(0.1)
+    return read_env_file(path)
+
+
+def _check_web(options: argparse.Namespace, env: Mapping[str, str]) -> None:
     """Raises StackError if the running stack lacks web servers that the user wants."""
-    env = read_env_file(options.directory / "env")
     lacking = [name for name in options.web if variable(name) not in env]
     if lacking:
         raise StackError(f"the stack runs without {', '.join(lacking)}; stop it first: `make down`")

@@ -69,6 +69,7 @@ class Stack:
         web_servers.check(self.steps)
         self.place.prepare()
         self._lock.take()
+        (self.place.own / "env").unlink(missing_ok=True)  # that of a stack that was killed
         if not self.keep:
             self.place.clear()
         self._save_state()

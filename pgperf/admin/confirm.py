@@ -19,7 +19,7 @@ from pgperf.models import Database, Run, VariantResult
 from pgperf.reports.confirmation import preview
 from pgperf.reports.labels import variant_title
 from pgperf.reports.run_json import live_workers, worker_command
-from pgperf.runs import confirmation
+from pgperf.runs import confirmation, state
 
 
 class ConfirmForm(forms.Form):
@@ -112,6 +112,7 @@ def _context(user: Any, row: VariantResult, form: ConfirmForm, again: str) -> di
         "again": again,
         "preview": preview(row),
         "waits": look.waits(database, user) if database else "",
+        "paused": state.pause(),
         "workers": live_workers(),
         "worker_command": worker_command(),
     }

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db.models import CASCADE, Model, Q, QuerySet
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.access import permissions
 from pgperf.db import restriction
@@ -36,14 +37,23 @@ def runs_of(row: Model) -> QuerySet[Run]:
 
 
 def of_deletion(rows: Iterable[Model], user: Any) -> list[Consequence]:
-    """What stays when the rows are deleted."""
+    """What stays when the rows are deleted; of many, the first, as each takes some queries."""
+    left = [row for row in rows if isinstance(row, Database | Benchmark)]
     found = []
-    for row in rows:
+    for row in left[:_SHOWN]:
         if isinstance(row, Database):
             found += _benchmarks(row, user)
-        if isinstance(row, Database | Benchmark):
-            found += _runs(row, user)
-    return found
+        found += _runs(row, user)
+    return [*found, *_untold(len(left) - _SHOWN)]
+
+
+def _untold(count: int) -> list[Consequence]:
+    text = ngettext(
+        "%d more row is deleted; what it leaves behind is not listed here.",
+        "%d more rows are deleted; what they leave behind is not listed here.",
+        count,
+    )
+    return [Consequence(text % count, [], 0)] if count > 0 else []
 
 
 def deletion_counts(runs: Sequence[Run]) -> dict[Any, int]:

@@ -101,7 +101,7 @@ def _shown(found: History) -> dict[str, Any]:
         "more_changes": max(0, len(changes) - _MOST_CHANGES),
         "run_table": shown.run_table(found, step) if step else None,
         "step_table": shown.step_table(found),
-        "environment": shown.environment_table(found),
+        "environment": shown.environment_table(found, found.listed),
         "note": shown.note(found),
         "listed": shown.listed(found),
         "choices": shown.choices([*found.steps]),

@@ -251,6 +251,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        """The filter and the permission to delete read what is stored."""
+        run_state.settle_lost()
         hint = {
             "no_runs": not permissions.visible(Run.objects.all(), request.user).exists(),
             "workers": live_workers(),

@@ -29,6 +29,7 @@ from pgperf.models import Benchmark, Database, Run, Schedule
 from pgperf.reports.schedules import outcome, times
 from pgperf.runs import query_access
 from pgperf.runs.definitions import Overrides, freeze
+from pgperf.runs.state import with_effective_status
 
 _STATE = ("owner", "due_at", "last_due_at", "last_outcome", "last_run")
 #: What starts the same runs.
@@ -164,9 +165,10 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         runs = permissions.visible(Run.objects.filter(schedule=OuterRef("pk")), request.user).order_by("-pk")
         if not permissions.may_view(request.user, Run):
             runs = runs.none()
+        statuses = with_effective_status(runs).values("effective")
         found = super().get_queryset(request).prefetch_related("owner")
         return found.annotate(
-            newest_run=Subquery(runs.values("pk")[:1]), newest_status=Subquery(runs.values("status")[:1])
+            newest_run=Subquery(runs.values("pk")[:1]), newest_status=Subquery(statuses[:1])
         )
 
     @admin.display(description=_("times"))

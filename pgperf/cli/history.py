@@ -70,7 +70,7 @@ def _parts(found: History) -> Iterator[str | Table]:
     )
     yield changes or page.no_changes(found)
     yield page.step_table(found)
-    if environment := page.environment_table(found):
+    if environment := page.environment_table(found, found.runs):
         yield environment
 
 

@@ -42,6 +42,8 @@ HOST = "127.0.0.1"
 MAX_RTT_MS = MOST_MS
 PROGRAM = "pgperf.delay.relay"
 _START_S = 30.0
+#: How long an address of several may take to accept a connection.
+_ACCEPTS_S = 1.0
 _LAST_PORT = 65535
 _CHUNK = 1 << 18
 #: The maximum of delayed bytes per direction: enough for 700 MB/s over 45 ms.
@@ -374,10 +376,25 @@ def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
-    """The family and address, looked up once for all connections."""
+    """The family and address, looked up once for all connections.
+
+    Of several addresses the first that accepts a connection: a server may listen on localhost's
+    address of one IP version only. The first of all, if none does.
+    """
     found = socket.getaddrinfo(_checked_host(host), port, type=socket.SOCK_STREAM)
-    family, _, _, _, address = found[0]
-    return family, address
+    addresses = [(each[0], each[4]) for each in found]
+    several = addresses if len(addresses) > 1 else ()
+    return next((each for each in several if _accepts(*each)), addresses[0])
+
+
+def _accepts(family: int, address: Any) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as end:
+            end.settimeout(_ACCEPTS_S)
+            end.connect(address)
+    except OSError:
+        return False
+    return True
 
 
 def _parse() -> argparse.Namespace:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pgperf.core.exceptions import LayerUnavailable
 from pgperf.core.layers import LAYERS
 from pgperf.install.build_dir import make
-from pgperf.install.launch import DRIVERS, in_site
+from pgperf.install.launch import DRIVERS, VENV_FILE, in_site
 
 _INSTALL_SECONDS = 600
 
@@ -34,7 +34,7 @@ def build_drivers(build_dir: str | Path) -> DriversResult:
     folder = make(build_dir) / DRIVERS
     python = str(folder / "bin" / "python")
     _run(
-        [sys.executable, "-m", "venv", str(folder)],
+        [sys.executable, "-m", "venv", *_cleared(folder), str(folder)],
         "no virtual environment (Debian: apt install python3-venv)",
     )
     _run(
@@ -42,6 +42,13 @@ def build_drivers(build_dir: str | Path) -> DriversResult:
         "pip cannot install the drivers",
     )
     return DriversResult(python, wanted)
+
+
+def _cleared(folder: Path) -> tuple[str, ...]:
+    """An earlier environment keeps the link to its Python, which may be another one or gone. A folder
+    of something else is left as it is.
+    """
+    return ("--clear",) if (folder / VENV_FILE).is_file() else ()
 
 
 def missing() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import ctypes.util
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from pgperf.core.layers import DJANGO_DRIVERS, LAYERS, Layer, place_of
 C_CLIENT = "pgperf-libpq"
 #: Below BUILD_DIR: the virtual environment that `pgperf build --drivers` makes.
 DRIVERS = "drivers"
+#: The file by which a virtual environment is known, with its Python's version.
+VENV_FILE = "pyvenv.cfg"
 #: Layer -> Python that runs its client, and name of a tool -> its program; the default, with no
 #: setting of the site.
 NO_INTERPRETERS: Mapping[str, str] = MappingProxyType({})
@@ -125,8 +128,22 @@ def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO
 
 
 def _is_below(environment: Path, modules: Iterable[str]) -> bool:
-    """Is one of the modules in that environment?"""
-    return any(any(environment.glob(f"lib/python*/site-packages/{name}/__init__.py")) for name in modules)
+    """Has the environment's own Python one of the modules? Those of an earlier Python may be there."""
+    version = _python_version(environment)
+    if not version:
+        return False
+    packages = f"lib/python{version}*/site-packages"  # that of a free-threaded one ends in t
+    return any(any(environment.glob(f"{packages}/{name}/__init__.py")) for name in modules)
+
+
+def _python_version(environment: Path) -> str:
+    """Such as 3.12; "" if there is no environment."""
+    try:
+        text = (environment / VENV_FILE).read_text()
+    except OSError:
+        return ""
+    found = re.search(r"^version\s*=\s*(\d+\.\d+)", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _no_driver(entry: Layer) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import IntegrityError, router, transaction
+from django.db import DatabaseError, IntegrityError, router, transaction
 from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
 from django.db.models.functions import Cast
 from django.dispatch import Signal
@@ -457,6 +457,14 @@ def mark_lost() -> list[int]:
             continue
         lost.append(run_id)
     return lost
+
+
+def settle_lost() -> None:
+    """`mark_lost` for a page, which is shown even if the site's database accepts no writes."""
+    try:
+        mark_lost()
+    except DatabaseError as error:
+        logger.warning("lost runs could not be stored (%s)", type(error).__name__)
 
 
 def _forget_messages() -> None:

@@ -20,10 +20,12 @@ def lacking(definition: Definition) -> Iterator[LeftOut]:
 
 
 def _reason(work: WorkloadDefinition, layer: str) -> str:
-    if work.orm not in registry.names():
-        return ""
+    look_up = registry.get_async if layers.is_async(layer) else registry.get
+    known = registry.names()
     try:
-        registry.get_async(work.orm) if layers.is_async(layer) else registry.get(work.orm)
+        for name in (work.orm, work.other_orm):
+            if name in known:
+                look_up(name)
     except InvalidDefinition as error:
         return str(error)
     return ""

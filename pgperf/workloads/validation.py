@@ -98,11 +98,25 @@ def _check_second(workload: Any) -> None:
     """The second query of the cold phases."""
     if not workload.other_orm:
         return
+    _check_one_owner(workload)
     if registry.is_own(workload.other_orm):
         _check_shipped("other_orm", workload.other_orm)
         return
     _check_registered("other_orm", workload.other_orm)
     _check_arguments("other_args", workload.other_orm, workload.other_args)
+
+
+def _check_one_owner(workload: Any) -> None:
+    """One client runs both queries: with the site's settings, or with pgperf's own alone."""
+    if not (workload.orm or workload.model):
+        return
+    if registry.is_own(workload.orm) and not registry.is_own(workload.other_orm):
+        text = _("Name one of pgperf's own callables, like %s.") % workload.orm
+    elif registry.is_own(workload.other_orm) and not registry.is_own(workload.orm):
+        text = _("Name a callable of this site: the first query uses the site's code or models.")
+    else:
+        return
+    raise ValidationError({"other_orm": text})
 
 
 def _check_shipped(field: str, name: str) -> None:

@@ -655,6 +655,19 @@ class TestDeletePages:
         assert f"Runs of {SECRET}-benchmark that only superusers may see then:" in text
         assert Benchmark.objects.filter(pk=site.benchmark.pk).exists()
 
+    def test_of_many_rows_the_first_ones_in_as_many_queries(
+        self, site: Site, django_assert_num_queries: Any
+    ) -> None:
+        rows = benchmarks_of(site, 30)
+        with CaptureQueriesContext(connection) as few:
+            of_deletion(rows[:20], site.superuser)
+        with django_assert_num_queries(len(few)):
+            found = of_deletion(rows, site.superuser)
+        assert found[-1].text == "10 more rows are deleted; what they leave behind is not listed here."
+        data = {"action": "delete_selected", "_selected_action": [row.pk for row in rows[:21]]}
+        page = reverse("admin:pgperf_benchmark_changelist")
+        assert "1 more row is deleted;" in client(site.superuser).post(page, data).content.decode()
+
     def test_a_group_by_numbers_of_its_links_and_no_names(self, site: Site) -> None:
         site.give(*KINDS)
         page = reverse("admin:auth_group_delete", args=[site.group.pk])

@@ -36,12 +36,12 @@ def slower(run: Run) -> Run:
 
 def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) -> None:
     shown = text(admin_page, slower, run)
-    assert "Django ORM · socket: time relative to libpq (C) is ×1.100 that of the earlier run" in shown
+    assert "Django ORM · socket: time relative to libpq (C) is ×1.100 that of the first run" in shown
     assert ": ×3.43 instead of ×3.12." in shown
     assert shown.count("<canvas ") == 3
     assert shown.count('class="pgperf-table numbers comparisons"') == 2
     assert shown.count('class="pgperf-table numbers steps"') == 1
-    assert "Django ORM · socket adds 147 µs to Django cursor instead of 125 µs in the earlier run" in shown
+    assert "Django ORM · socket adds 147 µs to Django cursor instead of 125 µs in the first run" in shown
     assert '<td class="words differs">' in shown
     assert "Other differences" not in shown
 

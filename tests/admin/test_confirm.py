@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
 from pgperf.models import Database, Run, VariantResult
+from pgperf.runs import pause
 from pgperf.runs.definitions import freeze
 from tests import factories
 
@@ -57,6 +58,15 @@ def test_the_page_shows_the_verdict_the_test_and_its_resources(
     assert re.search(r'name="token" value="[0-9a-f]{32}"', text)
     assert Run.objects.count() == 1
     assert VariantResult.objects.get(run=run, label=LABEL).verdict["certainty"] == "likely"
+
+
+def test_the_page_says_that_pgperf_is_paused(admin_page: Client, page: str) -> None:
+    said = "No run starts until the pause is deleted"
+    assert said not in admin_page.get(page, {"variant": LABEL}).content.decode()
+    pause.begin("ada", "Upgrade of the server.")
+    text = admin_page.get(page, {"variant": LABEL}).content.decode()
+    assert said in text
+    assert "Upgrade of the server." in text
 
 
 def test_a_post_with_a_token_requests_one_run_and_redirects_to_it(

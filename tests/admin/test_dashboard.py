@@ -61,6 +61,16 @@ def test_it_shows_results_and_what_runs(admin_page: Client, run: Run, name: str)
     assert "Nothing needs attention" in shown
 
 
+def test_every_run_that_it_shows_is_followed(admin_page: Client) -> None:
+    """A waiting run may be cancelled, or be started before one that was asked for earlier."""
+    database = factories.make_database()
+    runs = [factories.make_run(status, database=database) for status in ("running", "queued", "queued")]
+    shown = page(admin_page)
+    for run in runs:
+        address = reverse("admin:pgperf_run_progress", args=[run.pk])
+        assert f'data-url="{address}" data-status="{run.status}"' in shown
+
+
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_both_pages_obey_a_strict_policy(admin_page: Client, run: Run, name: str) -> None:
     add_cpu_accounts(run)

@@ -3,12 +3,14 @@
 import pytest
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
-from django.db import ProgrammingError, connection
+from django.db import OperationalError, ProgrammingError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from pgperf.models import Benchmark, Database, Run, Worker
+from pgperf.runs import state
 from tests import factories
 from tests.admin.users import staff_client
 
@@ -84,6 +86,27 @@ def test_runs_are_searched_filtered_and_sorted(
 
 def test_the_run_of_a_dead_worker_is_shown_as_lost(admin_page: Client, run: Run) -> None:
     factories.make_run(Run.Status.RUNNING, heartbeat_at=run.requested_at.replace(year=2020))
+    assert '<span class="pgperf-badge lost">' in text(admin_page, "pgperf_run_changelist")
+
+
+def test_the_run_of_a_dead_worker_is_lost_in_the_filter_and_may_be_deleted(admin_page: Client) -> None:
+    run = factories.make_run(Run.Status.RUNNING, heartbeat_at=timezone.now().replace(year=2020))
+    listed = {}
+    for status in ("running", "lost"):
+        page = admin_page.get(reverse("admin:pgperf_run_changelist"), {"status__exact": status})
+        listed[status] = [row.pk for row in page.context["cl"].result_list]
+    assert listed == {"running": [], "lost": [run.pk]}
+    assert admin_page.get(reverse("admin:pgperf_run_delete", args=[run.pk])).status_code == 200
+
+
+def test_the_list_is_shown_where_a_lost_run_cannot_be_stored(
+    admin_page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OperationalError("read-only")
+
+    monkeypatch.setattr(state, "mark_lost", refuse)
+    factories.make_run(Run.Status.RUNNING, heartbeat_at=timezone.now().replace(year=2020))
     assert '<span class="pgperf-badge lost">' in text(admin_page, "pgperf_run_changelist")
 
 

@@ -242,6 +242,14 @@ def test_the_list_says_which_schedules_are_disabled(ada: Client) -> None:
     assert cell in ada.get(address).content.decode()
 
 
+def test_the_run_of_a_dead_worker_is_shown_as_lost(ada: Client) -> None:
+    schedule = factories.make_schedule()
+    old = timezone.now().replace(year=2020)
+    factories.make_run(Run.Status.RUNNING, schedule=schedule, heartbeat_at=old)
+    for page in (reverse("admin:pgperf_schedule_changelist"), change(schedule)):
+        assert '<span class="pgperf-badge lost">lost</span>' in ada.get(page).content.decode()
+
+
 def test_the_list_shows_no_run_that_the_user_may_not_see(ada: Client) -> None:
     schedule = factories.make_schedule()
     run = factories.make_run(schedule=schedule, restricted=True)

@@ -49,6 +49,12 @@ def test_the_advice_comes_from_the_latest_run_with_its_age(admin_page: Client, d
     assert "ALTER SYSTEM SET shared_buffers = &#x27;6016MB&#x27;;  -- needs a restart" in text
 
 
+def test_the_help_of_a_field_is_shown_and_named_by_it(admin_page: Client, database: Database) -> None:
+    text = page(admin_page, database)
+    assert '<div class="help" id="id_memory_helptext">16GB, for example.</div>' in text
+    assert 'aria-describedby="id_memory_helptext"' in text
+
+
 def test_no_page_connects_to_the_server(
     admin_page: Client, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,14 @@ def test_the_page_shows_the_preview(admin_page: Client, page: str, database: Dat
     assert "No worker is online" not in text
 
 
+def test_the_help_of_the_time_is_that_which_its_field_names(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    text = admin_page.get(page).content.decode()
+    assert re.search(r'<input[^>]* name="budget_s"[^>]* aria-describedby="id_budget_s_helptext"', text)
+    assert '<div class="help" id="id_budget_s_helptext">' in text
+
+
 def test_a_layer_that_the_plan_leaves_out_is_not_ticked(
     admin_page: Client, benchmark: Benchmark, page: str, database: Database
 ) -> None:

@@ -37,6 +37,15 @@ def test_it_prints_changes_and_steps(runs: list[Run]) -> None:
     assert "libpq (C) · socket: time per operation" in text
 
 
+def test_it_prints_the_changes_of_the_environment_of_all_runs() -> None:
+    first, second, *_others = make_history(52)
+    second.environment_changes = {"since": first.pk, "differences": [["python", "3.11.2", "3.13.0"]]}
+    second.save()
+    [row] = [line for line in history("orm-overhead").splitlines() if "3.11.2" in line]
+    assert row.startswith(f"#{second.pk} ")
+    assert row.endswith("3.13.0")
+
+
 def test_a_single_run_is_one() -> None:
     [run] = make_history(1)
     assert history("orm-overhead").startswith(f"orm-overhead on demo: 1 run, #{run.pk}\n")

@@ -345,8 +345,9 @@ def test_a_failed_request_at_a_rate_is_counted(site: WebServer, ask: Ask, bad: b
 # TLS
 
 
-def test_a_certificate_that_fits_the_name_is_accepted(tmp_path: Path, ask: Ask) -> None:
-    files = certificate(tmp_path, NAME)
+@pytest.mark.parametrize("folder", ["certificates", "Schlüssel"])
+def test_a_certificate_that_fits_the_name_is_accepted(tmp_path: Path, ask: Ask, folder: str) -> None:
+    files = certificate(tmp_path / folder, NAME)
     with WebServer(files) as site:
         client = ask(site, url=f"https://{NAME}:{site.port}", sslrootcert=files[0], cold=False)
         client.read(protocol.Ready)

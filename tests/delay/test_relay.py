@@ -254,6 +254,34 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     relay.wait(DEADLINE_S)
 
 
+def look_up_finds(hosts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """These addresses, for every name."""
+
+    def looked_up(name: str, port: int, **kind: int) -> list[object]:
+        found = [(socket.AF_INET6 if ":" in host else socket.AF_INET, (host, port)) for host in hosts]
+        return [(family, socket.SOCK_STREAM, 6, "", address) for family, address in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+
+
+@pytest.mark.parametrize("hosts", [["127.0.0.2", "127.0.0.1"], ["::1", "127.0.0.1"]])
+def test_of_several_addresses_of_a_name_it_takes_one_that_accepts(
+    hosts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up_finds(hosts, monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        assert module._resolved("db.example", address[1]) == (socket.AF_INET, address)
+
+
+def test_a_name_of_which_no_address_accepts_keeps_its_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up_finds(["127.0.0.1", "127.0.0.2"], monkeypatch)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        port = taken.getsockname()[1]
+        assert module._resolved("db.example", port) == (socket.AF_INET, ("127.0.0.1", port))
+
+
 def test_it_leads_to_no_unix_socket() -> None:
     """The server would take every client for the relay's user."""
     with pytest.raises(InvalidDefinition, match=r"^host: /run/postgresql is .*; name a route to .* TCP port"):

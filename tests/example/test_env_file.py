@@ -33,5 +33,12 @@ def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "env").stat().st_mode) == 0o600
 
 
+def test_nothing_else_is_left(tmp_path: Path) -> None:
+    for value in ("1", "2"):
+        write_env_file(tmp_path / "env", {"A": value})
+    assert list(tmp_path.iterdir()) == [tmp_path / "env"]
+    assert read_env_file(tmp_path / "env") == {"A": "2"}
+
+
 def test_no_file_means_no_variables(tmp_path: Path) -> None:
     assert read_env_file(tmp_path / "env") == {}

@@ -343,6 +343,23 @@ def test_a_strict_umask_does_not_block_the_servers(tmp_path: Path, monkeypatch: 
         os.umask(before)
 
 
+def test_variables_of_a_stack_that_was_killed_are_gone_when_the_next_one_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[bool] = []
+
+    def look(stack: Stack) -> None:
+        left.append((stack.place.own / "env").exists())
+        raise StackError("seen")
+
+    monkeypatch.setattr(Stack, "_save_state", look)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "env").write_text("PGPERF_DB_PORT=1\n")
+    with pytest.raises(StackError, match="seen"), Stack(tmp_path / "own", keep=False):
+        pass
+    assert left == [False]
+
+
 def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path / "own")
     place.prepare()

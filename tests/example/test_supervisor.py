@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import urllib.request
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from example.env_file import read_env_file
+from example.env_file import read_env_file, write_env_file
+from example.stack import __main__ as program
 from example.stack import lock
 from example.stack.environment import ADMIN_USER
+from example.stack.errors import StackError
 from example.stack.web import CHECKOUT
 from tests.example.web_programs import STARTED
 from tests.process_ends import await_ends, open_pidfds
@@ -210,6 +213,37 @@ def test_no_process_is_left_however_the_supervisor_ends_and_up_finds_the_same_pa
             assert await_ends(pidfds, seconds=0) == 0, "it waits for the end"
             assert supervisor.env == {}
     assert len(passwords) == 1
+
+
+@pytest.fixture
+def starting(tmp_path: Path) -> Iterator[None]:
+    """A stack that another process, this one, still starts."""
+    one = lock.Lock(tmp_path)
+    one.take()
+    yield
+    one.release()
+
+
+def test_exec_waits_for_a_stack_that_another_process_still_starts(starting: None, tmp_path: Path) -> None:
+    waiting = Supervisor(tmp_path).start("exec", "--", "sh", "-c", "echo $PGPERF_DB_PORT")
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(timeout=2)
+    write_env_file(tmp_path / "env", {"PGPERF_DB_PORT": "5433"})
+    out, err = waiting.communicate(timeout=60)
+    assert (out.strip(), err, waiting.returncode) == ("5433", "", 0)
+
+
+def test_a_stack_that_ends_before_it_is_ready_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StackError, match="ended before it was ready"):
+        program._variables(tmp_path)
+
+
+def test_waiting_for_a_stack_has_a_limit(
+    starting: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "READY_S", 0)
+    with pytest.raises(StackError, match="is not ready after 0 s"):
+        program.up(Namespace(directory=tmp_path, web=[]))
 
 
 def test_a_stack_that_cannot_start_shows_the_reason(tmp_path: Path) -> None:

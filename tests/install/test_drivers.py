@@ -34,11 +34,12 @@ def without(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch.importlib.util, "find_spec", find_others)
 
 
-def own_environment(build_dir: Path, module: str) -> str:
-    """Looks like what `build --drivers` makes."""
-    package = build_dir / launch.DRIVERS / "lib" / "python3.12" / "site-packages" / module
+def own_environment(build_dir: Path, module: str, version: str = "3.12") -> str:
+    """Looks like what `build --drivers` makes. `version`: that of the Python with the module."""
+    package = build_dir / launch.DRIVERS / "lib" / f"python{version}" / "site-packages" / module
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
+    (build_dir / launch.DRIVERS / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.3\n")
     python = build_dir / launch.DRIVERS / "bin" / "python"
     python.parent.mkdir(parents=True, exist_ok=True)
     if not python.is_symlink():
@@ -72,6 +73,19 @@ def test_pgperfs_own_environment_needs_no_setting(no_psycopg: None, tmp_path: Pa
         isolated.__file__,
         "pgperf.clients.programs.psycopg_client",
     ]
+
+
+def test_a_driver_of_an_earlier_python_is_not_there(no_psycopg: None, tmp_path: Path) -> None:
+    own_environment(tmp_path, "psycopg", "3.11")
+    assert launch.interpreter("psycopg", str(tmp_path)) == ""
+    python = own_environment(tmp_path, "psycopg", "3.12")
+    assert launch.interpreter("psycopg", str(tmp_path)) == python
+
+
+def test_a_folder_that_is_no_environment_has_no_drivers(no_psycopg: None, tmp_path: Path) -> None:
+    own_environment(tmp_path, "psycopg")
+    (tmp_path / launch.DRIVERS / "pyvenv.cfg").unlink()
+    assert launch.interpreter("psycopg", str(tmp_path)) == ""
 
 
 def test_a_layer_on_uvloop_runs_where_its_driver_and_uvloop_both_are(no_uvloop: None, tmp_path: Path) -> None:
@@ -117,6 +131,32 @@ def test_no_environment_is_created_if_no_driver_is_missing(
     monkeypatch.setattr(drivers, "missing", tuple)
     assert drivers.build_drivers(tmp_path).requirements == ()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What would be started."""
+    found: list[list[str]] = []
+    monkeypatch.setattr(drivers, "_run", lambda argv, trouble: found.append(argv))
+    return found
+
+
+def test_an_earlier_environment_is_made_anew(
+    no_psycopg: None, commands: list[list[str]], tmp_path: Path
+) -> None:
+    """Its Python may be gone, and venv would keep the link to it."""
+    own_environment(tmp_path, "psycopg", "3.11")
+    drivers.build_drivers(tmp_path)
+    assert commands[0] == [sys.executable, "-m", "venv", "--clear", str(tmp_path / launch.DRIVERS)]
+
+
+def test_a_folder_that_is_no_environment_is_not_emptied(
+    no_psycopg: None, commands: list[list[str]], tmp_path: Path
+) -> None:
+    (tmp_path / launch.DRIVERS).mkdir()
+    (tmp_path / launch.DRIVERS / "notes.txt").touch()
+    drivers.build_drivers(tmp_path)
+    assert "--clear" not in commands[0]
 
 
 def test_a_folder_that_cannot_be_created_is_an_error(no_psycopg: None, tmp_path: Path) -> None:

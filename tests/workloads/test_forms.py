@@ -1,5 +1,7 @@
 """Layers that a workload has no function for."""
 
+from typing import Any
+
 import pytest
 
 from pgperf import registry
@@ -44,10 +46,20 @@ def test_an_async_function_alone_leaves_out_the_other_layers_of_the_orm() -> Non
     ]
 
 
+@pytest.mark.parametrize("first", [{"orm": "shop.both"}, {"query": {"model": "auth.User", "fetch": "list"}}])
+def test_the_second_query_of_the_cold_phases_needs_the_form_too(first: dict[str, Any]) -> None:
+    found = left_out(WorkloadDefinition("w", "", other_orm="shop.sync", **first))
+    assert list(found) == ["django_orm_async"]
+    assert found["django_orm_async"].startswith("orm: shop.sync has no async function")
+    found = left_out(WorkloadDefinition("w", "", other_orm="shop.only_async", **first))
+    assert list(found) == ["django_orm", "django_orm_psycopg2"]
+
+
 @pytest.mark.parametrize(
     "work",
     [
         WorkloadDefinition("both", "", orm="shop.both"),
+        WorkloadDefinition("both queries", "", orm="shop.both", other_orm="shop.both"),
         WorkloadDefinition("without code", "", query={"model": "auth.User", "fetch": "list"}),
         WorkloadDefinition("of pgperf", "SELECT 1", orm="pgperf.light"),
         WorkloadDefinition("unknown", "", orm="shop.unknown"),

@@ -24,6 +24,9 @@ def row(**fields: Any) -> Workload:
         {"orm": "books.by_isbn", "args": ["9790000000042"]},
         {"model": "books.Book", "lookup": {"isbn": "9790000000042"}},
         {"model": "books.Author", "fetch": "list", "prefetch_related": ["books"], "limit": 20},
+        {"sql": "SELECT 1", "orm": "pgperf.site_by_domain", "other_orm": "pgperf.sites_by_name"},
+        {"orm": "books.authors_prefetched", "other_orm": "books.authors_one_by_one"},
+        {"model": "books.Author", "fetch": "list", "limit": 20, "other_orm": "books.authors_one_by_one"},
     ],
 )
 def test_one_kind_of_work_is_accepted(fields: dict[str, Any]) -> None:
@@ -48,6 +51,21 @@ def test_one_kind_of_work_is_accepted(fields: dict[str, Any]) -> None:
             {"sql": "SELECT 1", "other_orm": "books.by_isbn"},
             "other_args",
             "does not take these values: missing",
+        ),
+        (
+            {"sql": "SELECT 1", "orm": "pgperf.light", "other_orm": "books.authors_prefetched"},
+            "other_orm",
+            "Name one of pgperf's own callables, like pgperf.light",
+        ),
+        (
+            {"orm": "books.authors_prefetched", "other_orm": "pgperf.sites_by_name"},
+            "other_orm",
+            "Name a callable of this site",
+        ),
+        (
+            {"model": "books.Author", "fetch": "list", "other_orm": "pgperf.sites_by_name"},
+            "other_orm",
+            "Name a callable of this site",
         ),
         ({"orm": "pgperf.site_by_domain"}, "sql", "Give the SQL that pgperf.site_by_domain sends"),
     ],

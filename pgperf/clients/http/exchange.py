@@ -1,5 +1,6 @@
 """One HTTP request and its answer, through libcurl, again and again over one connection."""
 
+import os
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -130,7 +131,7 @@ def _options(spec: protocol.Spec, deadline_s: float) -> dict[int, Any]:
         pycurl.FORBID_REUSE: int(once),
         pycurl.SSL_VERIFYPEER: 1,
         pycurl.SSL_VERIFYHOST: 2,
-        **({pycurl.CAINFO: spec.sslrootcert} if spec.sslrootcert else {}),
+        **({pycurl.CAINFO: os.fsencode(spec.sslrootcert)} if spec.sslrootcert else {}),
         **({pycurl.COOKIE: page.cookie} if page.cookie else {}),
     }
 

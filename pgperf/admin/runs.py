@@ -330,7 +330,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             return None
         named = queryset.prefetch_related(None).only("benchmark_name")
         audit.log_all_changed(request, named, f"Exported {name}.")
-        return downloads.tables(name, "runs", queryset.defer(None).defer(*_UNREAD))
+        unread = [field for field in _UNREAD if field != "definition"]  # advice depends on the operation
+        return downloads.tables(name, "runs", queryset.defer(None).defer(*unread))
 
     def _address(self, run: Run) -> str:
         return pages.url(self, "pgperf_run_change", run.pk)

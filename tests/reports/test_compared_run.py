@@ -9,7 +9,6 @@ from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.models import Run
 from pgperf.reports.compared_run import exported, stored
 from pgperf.reports.run_json import run_json
-from pgperf.reports.run_rows import read
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +37,7 @@ def test_a_quota_and_a_slow_clock_are_no_disturbance_by_others(
     found: tuple[Disturbance, ...], share: float | None
 ) -> None:
     run = graded(*found)
-    data = json.loads(json.dumps(run_json(read(run))))
+    data = json.loads(json.dumps(run_json(run)))
     for most in (stored(run).most_disturbed, exported(data).most_disturbed):
         assert (most.disturbed if most else None) == (share and pytest.approx(share))
 

@@ -163,7 +163,7 @@ def test_a_layer_that_lacks_the_tested_operation_is_named_before_a_run(environme
         label="the tested one", workload="insert", layer="psycopg", route="tcp", mode="simple",
         connect="persistent", environment=environment,
     )  # fmt: skip
-    with pytest.raises(InvalidDefinition, match=r"the tested one needs .* libpq sends a batch as a pipeline"):
+    with pytest.raises(InvalidDefinition, match=r"the tested one needs .*libpq sends a batch as a pipeline"):
         confirmation_definition.paired(asked, variant, "lower_layer", lambda: "tcp", 8)
     prepared = replace(variant, mode="prepared")
     found = confirmation_definition.paired(asked, prepared, "lower_layer", lambda: "tcp", 8)

@@ -24,7 +24,7 @@ from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
 
 #: Number of queries of each page, for any amount of data.
-PAGE_QUERIES, LIST_QUERIES = 9, 15
+PAGE_QUERIES, LIST_QUERIES = 9, 16
 #: One more sets a run against the run before, and three read the changes over the runs.
 AGAINST_EARLIER = PAGE_QUERIES + 4
 

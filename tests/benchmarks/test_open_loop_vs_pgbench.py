@@ -103,7 +103,7 @@ def test_skipped_and_late_shares_must_agree(
     assert (SKIPPED_BAR, LATE_BAR) == (0.02, 0.05)
     assert script._limited_row(27_500.0, [ours], [Limited(900, 160, 100)]) is close
     said = capsys.readouterr().out
-    assert said.startswith("110% of it, 27500/s, limit 10 ms: C client / pgbench: skipped ")
+    assert said.startswith("110% of it, 27,500/s, limit 10 ms: C client / pgbench: skipped ")
     assert ("outside" in said) is not close
 
 

@@ -165,10 +165,11 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         runs = permissions.visible(Run.objects.filter(schedule=OuterRef("pk")), request.user).order_by("-pk")
         if not permissions.may_view(request.user, Run):
             runs = runs.none()
-        statuses = with_effective_status(runs).values("effective")
+        statuses: QuerySet[Any] = with_effective_status(runs)
         found = super().get_queryset(request).prefetch_related("owner")
         return found.annotate(
-            newest_run=Subquery(runs.values("pk")[:1]), newest_status=Subquery(statuses[:1])
+            newest_run=Subquery(runs.values("pk")[:1]),
+            newest_status=Subquery(statuses.values("effective")[:1]),
         )
 
     @admin.display(description=_("times"))

@@ -7,15 +7,15 @@ quotes a secret.
 import os
 import socket
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import connections
 
 from pgperf.conf import get_settings
+from pgperf.core.accepting_address import accepting
 from pgperf.core.exceptions import CredentialError
 from pgperf.core.records import Route, most_direct
 from pgperf.db import allowed_hosts
@@ -26,8 +26,6 @@ from pgperf.models import Database, Target
 _SECRET_PREFIX = "PGPERF_SECRET_"
 _MAX_BYTES = 4096
 _DEFAULT_PORT = 5432
-#: How long a web server may take to accept a connection, where its name has several addresses.
-_ACCEPTS_S = 1.0
 _OF_TARGET = (
     "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler", "user", "credential",
 )  # fmt: skip
@@ -93,7 +91,7 @@ def _web(target: Target) -> Route:
         raise CredentialError(f"url: the name in {url} of target {target} cannot be resolved") from None
     return Route(
         name=target.route,
-        host=_accepting([(each[0], each[4]) for each in found]),
+        host=str(accepting([(each[0], each[4]) for each in found])[1][0]),
         port=url.port,
         dbname="",
         user="",
@@ -101,25 +99,6 @@ def _web(target: Target) -> Route:
         sslrootcert=_certificates(target),
         url=str(url),
     )
-
-
-def _accepting(addresses: Sequence[tuple[int, Any]]) -> str:
-    """Of several addresses the first that accepts a connection: a server may listen on localhost's
-    address of one IP version only. The first of all, if none does.
-    """
-    several = addresses if len(addresses) > 1 else ()
-    _family, address = next((each for each in several if _accepts(*each)), addresses[0])
-    return str(address[0])
-
-
-def _accepts(family: int, address: Any) -> bool:
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as end:
-            end.settimeout(_ACCEPTS_S)
-            end.connect(address)
-    except OSError:
-        return False
-    return True
 
 
 def _route(database: Database, target: Target, login: Login) -> Route:

@@ -32,6 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pgperf.core.accepting_address import accepting
 from pgperf.core.delayed_routes import MOST_MS
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.parent_death import die_with_parent
@@ -42,8 +43,6 @@ HOST = "127.0.0.1"
 MAX_RTT_MS = MOST_MS
 PROGRAM = "pgperf.delay.relay"
 _START_S = 30.0
-#: How long an address of several may take to accept a connection.
-_ACCEPTS_S = 1.0
 _LAST_PORT = 65535
 _CHUNK = 1 << 18
 #: The maximum of delayed bytes per direction: enough for 700 MB/s over 45 ms.
@@ -376,25 +375,9 @@ def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
-    """The family and address, looked up once for all connections.
-
-    Of several addresses the first that accepts a connection: a server may listen on localhost's
-    address of one IP version only. The first of all, if none does.
-    """
+    """The family and address, looked up once for all connections."""
     found = socket.getaddrinfo(_checked_host(host), port, type=socket.SOCK_STREAM)
-    addresses = [(each[0], each[4]) for each in found]
-    several = addresses if len(addresses) > 1 else ()
-    return next((each for each in several if _accepts(*each)), addresses[0])
-
-
-def _accepts(family: int, address: Any) -> bool:
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as end:
-            end.settimeout(_ACCEPTS_S)
-            end.connect(address)
-    except OSError:
-        return False
-    return True
+    return accepting([(each[0], each[4]) for each in found])
 
 
 def _parse() -> argparse.Namespace:

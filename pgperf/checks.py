@@ -166,7 +166,7 @@ def check_static(**_: Any) -> list[CheckMessage]:
                         hint='Add "django.contrib.staticfiles" to INSTALLED_APPS.', id="pgperf.W008")]  # fmt: skip
     if finders.find(CHART_JS):
         return []
-    return [Warning(f"Chart.js is not there ({CHART_JS}): pages show tables without charts.",
+    return [Warning(f"Chart.js was not found ({CHART_JS}): pages show tables without charts.",
                     hint="Install pgperf from its wheel, which brings it; in a checkout run `make build`. Then "
                          "`manage.py collectstatic`, where the site serves collected files.",
                     id="pgperf.W009")]  # fmt: skip
@@ -198,7 +198,7 @@ def _is_shown(site: str) -> bool:
 def _secrets_dir(settings: Settings) -> list[CheckMessage]:
     if not settings.SECRETS_DIR or Path(settings.SECRETS_DIR).is_dir():
         return []
-    return [Error(f"PGPERF['SECRETS_DIR'] is no directory: {settings.SECRETS_DIR}",
+    return [Error(f"PGPERF['SECRETS_DIR'] is not a directory: {settings.SECRETS_DIR}",
                   hint="Make it, or leave the setting out.", id="pgperf.E003")]  # fmt: skip
 
 
@@ -210,7 +210,7 @@ def _interpreters(settings: Settings) -> Iterator[CheckMessage]:
                         hint=f"Choose from {free}. Django's layers run in the site's own Python.",
                         id="pgperf.E004")  # fmt: skip
         elif not shutil.which(python):
-            yield Error(f"PGPERF['INTERPRETERS'][{layer!r}] is no program that may be run: {python}",
+            yield Error(f"PGPERF['INTERPRETERS'][{layer!r}] is not an executable file: {python}",
                         hint="Give the path of a Python that has the driver, or leave it out and run "
                              "`manage.py pgperf build --drivers`.", id="pgperf.E004")  # fmt: skip
 
@@ -222,7 +222,7 @@ def _environments() -> Iterator[CheckMessage]:
                          f"they differ; {document('environments.md')} has examples.", id="pgperf.E011")  # fmt: skip
     for each in client_environments.configured().values():
         if not shutil.which(each.python):
-            yield Error(f"PGPERF['ENVIRONMENTS'][{each.name!r}] is no program that may be run: {each.python}",
+            yield Error(f"PGPERF['ENVIRONMENTS'][{each.name!r}] is not an executable file: {each.python}",
                         hint="Give the path of a Python that has pgperf, Django and a driver. `manage.py pgperf "
                              "doctor` shows what each has.", id="pgperf.E012")  # fmt: skip
 
@@ -252,7 +252,7 @@ def _allowed_functions(settings: Settings) -> Iterator[CheckMessage]:
     for name in settings.ALLOWED_FUNCTIONS:
         schema, dot, function = name.partition(".")
         if not (schema and dot and function) or schema == "pg_catalog":
-            yield Error(f"PGPERF['ALLOWED_FUNCTIONS'] names {name!r}, which is no function of the site.",
+            yield Error(f"PGPERF['ALLOWED_FUNCTIONS'] names {name!r}, which is not a function of the site.",
                         hint='Write schema.name as pg_proc has it, for example "shop.next_price". Functions of '
                              "pg_catalog cannot be allowed.", id="pgperf.E006")  # fmt: skip
 
@@ -317,6 +317,6 @@ def _pool() -> Iterator[CheckMessage]:
 def _queue() -> Iterator[CheckMessage]:
     queue, conf = get_settings().QUEUE, current_app.conf
     if not conf.task_create_missing_queues and queue not in current_app.amqp.queues:
-        yield Warning(f"Celery knows no queue {queue!r} and may not make one (task_create_missing_queues).",
+        yield Warning(f"Celery has no queue named {queue!r} and may make none (task_create_missing_queues).",
                       hint=f"Add Queue({queue!r}) to task_queues, or name a queue you have in PGPERF['QUEUE'].",
                       id="pgperf.W013")  # fmt: skip

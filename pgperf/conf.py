@@ -119,7 +119,7 @@ def _read(given: Any) -> Settings:
     for key, value in given.items():
         if key not in names:
             raise ImproperlyConfigured(
-                f"PGPERF[{key!r}] is no setting of pgperf; choose from {', '.join(names)}."
+                f"PGPERF[{key!r}] is not a setting of pgperf; choose from {', '.join(names)}."
             )
         if wrong := _wrong(key, value, type(getattr(defaults, key))):
             raise ImproperlyConfigured(f"PGPERF[{key!r}] must {wrong}.")

@@ -1,11 +1,19 @@
-"""Waits until processes have ended."""
+"""Processes that end: what they are, and waits until they have ended."""
 
 import os
 import select
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import psutil
+
+
+def argv(process: psutil.Process) -> str:
+    """The words of its command; "" if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
 
 
 def open_pidfds(processes: Iterable[psutil.Process]) -> list[int]:

@@ -45,7 +45,7 @@ def test_all_is_well(built: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("QUEUES", "x", "is no setting of pgperf; choose from QUEUE, BUILD_DIR, "),
+        ("QUEUES", "x", "is not a setting of pgperf; choose from QUEUE, BUILD_DIR, "),
         ("MAX_CLIENTS", "64", "must be int, not str."),
         ("MAX_CLIENTS", True, "must be int, not bool."),
         ("MAX_CLIENTS", -1, "must be 0 or more, not -1."),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
-from django.db import connection
+from django.db import DataError, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from pgperf import schedules
@@ -298,23 +298,39 @@ def test_a_pause_starts_nothing(owner: User) -> None:
     assert (Run.objects.count(), found.outcome, found.reason) == (0, Outcome.SKIPPED, "pgperf was paused.")
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, DataError])
 def test_an_unexpected_error_stops_only_its_own_schedule(
-    owner: User, monkeypatch: pytest.MonkeyPatch
+    owner: User, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     broken, sound = due(owner), due(owner, quick=True)
     request = state.request
 
     def fail_once(*args: Any, quick: bool, **options: Any) -> Run:
         if not quick:
-            raise ZeroDivisionError("secret")
+            raise error("secret")
         return request(*args, quick=quick, **options)
 
     monkeypatch.setattr(state, "request", fail_once)
     schedules.start_due()
     assert reread(sound).outcome == Outcome.STARTED
     found = reread(broken)
-    assert (found.outcome, found.reason) == (Outcome.REFUSED, "pgperf failed (ZeroDivisionError).")
+    assert (found.outcome, found.reason) == (Outcome.REFUSED, f"pgperf failed ({error.__name__}).")
     assert found.due_at == broken.due_at  # the next look tries again
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_database_that_is_down_ends_the_look(
+    owner: User, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    schedule = due(owner)
+
+    def fail(*_given: Any, **_options: Any) -> Run:
+        raise error("gone")
+
+    monkeypatch.setattr(state, "request", fail)
+    with pytest.raises(error):
+        schedules.start_due()
+    assert reread(schedule).due_at == schedule.due_at  # the next look tries again
 
 
 def test_times_that_no_form_accepts_stop_only_their_own_schedule(owner: User) -> None:

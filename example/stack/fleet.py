@@ -61,7 +61,7 @@ def fleet(directory: Path, ahead_s: Mapping[str, int | None], network: str) -> I
             address = star(db, list(hosts.values()), network)
             start_server(db, address, f"{network}.0/24", place, state)
             start_broker(db, address, state)
-            found = Fleet(db, hosts, environment(address, address, place, state))
+            found = Fleet(db, hosts, environment(address, address, state))
             found.python("-c", _SET_UP)
             _workers(found, directory).start()
             yield found

@@ -33,7 +33,7 @@ def start_broker(app: Host, address: str, state: State) -> None:
     broker.stdin.close()
 
 
-def environment(here: str, there: str, place: Place, state: State) -> dict[str, str]:
+def environment(here: str, there: str, state: State) -> dict[str, str]:
     return {
         **{key: value for key, value in os.environ.items() if not key.startswith(("PGPERF_", "DJANGO_"))},
         "DJANGO_SETTINGS_MODULE": "example.settings",

@@ -20,6 +20,7 @@ from pgperf.models import Benchmark, Database, Run, Schedule, StatementList, Wor
 M = TypeVar("M", bound=Model)
 
 START, MANAGE_TARGETS = "pgperf.start_run", "pgperf.manage_targets"
+ADD_DATABASE = "pgperf.add_database"
 #: For a workload, its benchmark and its run at once.
 MEASURE = ("pgperf.add_workload", "pgperf.add_benchmark", START)
 #: To ask a database's server for its statements.

@@ -9,6 +9,7 @@ from django.db import DatabaseError, connections, router, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import QuerySet
 
+from pgperf.core.printable import first_line
 from pgperf.db import first_release
 from pgperf.models import Run
 
@@ -30,15 +31,16 @@ class Traces:
     unreachable: str = ""
 
     @property
-    def counts(self) -> dict[str, int]:
-        found = {
-            "tables": len(self.tables),
-            "permissions": self.permissions,
-            "content types": self.content_types,
-            "entries in the admin's log": self.log_entries,
-            "rows of django_migrations": self.migrations,
-        }
-        return {what: count for what, count in found.items() if count}
+    def counted(self) -> list[str]:
+        """How many there are of each kind, in words; none of a kind that is not there."""
+        kinds = (
+            (len(self.tables), "table", "tables"),
+            (self.permissions, "permission", "permissions"),
+            (self.content_types, "content type", "content types"),
+            (self.log_entries, "entry in the admin's log", "entries in the admin's log"),
+            (self.migrations, "row of django_migrations", "rows of django_migrations"),
+        )
+        return [f"{count} {one if count == 1 else many}" for count, one, many in kinds if count]
 
 
 def active_runs() -> list[int]:
@@ -57,8 +59,8 @@ def traces() -> Iterator[Traces]:
         try:
             found = _traces(alias)
         except DatabaseError as error:
-            found = Traces(alias, unreachable=(str(error).splitlines() or [type(error).__name__])[0])
-        if found.counts or found.unreachable:
+            found = Traces(alias, unreachable=first_line(error))
+        if found.counted or found.unreachable:
             yield found
 
 

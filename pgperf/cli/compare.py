@@ -69,8 +69,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--fail-on", type=percentage, metavar="5%",
-        help="exit 1 if a comparison surely takes longer by more than this; exit 3 if one may, but it is"
-        " not sure, or if a run or a variant could not be compared; exit 4 for an error",
+        help="exit 1 if a comparison takes longer by significantly more than this; exit 3 if one is"
+        " inconclusive, or if a run or a variant could not be compared; exit 4 for an error",
     )  # fmt: skip
     parser.add_argument(
         "--relative", action="store_true",
@@ -149,7 +149,7 @@ def _from_file(path: Path) -> ComparedRun:
 
 
 def _judge(found: SeveralRuns, fail_on: float) -> None:
-    """What was not compared is not known to be as fast, so it is undecided."""
+    """What was not compared is not known to be as fast, so it is inconclusive."""
     if worse := [change for each in found.comparisons for change in each.worse_by(fail_on)]:
         raise Judgement(f"Worse by more than {_limit(fail_on)}: {_names(worse)}.", returncode=WORSE)
     if undecided := [*_unsure(found.comparisons, fail_on), *_lacking(found)]:
@@ -159,19 +159,21 @@ def _judge(found: SeveralRuns, fail_on: float) -> None:
 def _unsure(comparisons: Sequence[RunComparison], fail_on: float) -> Iterator[str]:
     if changes := [change for found in comparisons for change in found.undecided_by(fail_on)]:
         remedy = _REMEDIES[any(change.others_may_explain(fail_on) for change in changes)]
-        yield f"Undecided, may be worse by more than {_limit(fail_on)}: {_names(changes)}. {remedy}"
+        yield f"Inconclusive, may be worse by more than {_limit(fail_on)}: {_names(changes)}. {remedy}"
 
 
 def _lacking(found: SeveralRuns) -> Iterator[str]:
     """The runs and variants that could not be compared, and the variants that a later run has lost."""
     if found.refusals:
-        yield f"Undecided, because not compared: {'; '.join(found.refusals)}."
+        yield f"Inconclusive, because not compared: {'; '.join(found.refusals)}."
     for each in found.comparisons:
         if each.only_before:
-            yield f"Undecided, because {each.after} lacks what {each.before} measured: {_listed(each.only_before)}."
+            lost = _listed(each.only_before)
+            yield f"Inconclusive, because {each.after} lacks what {each.before} measured: {lost}."
         if each.not_compared:
             names = ", ".join(variant.label for variant in each.not_compared)
-            yield f"Undecided, because not relative to the same layer in {each.before} and {each.after}: {names}."
+            runs = f"{each.before} and {each.after}"
+            yield f"Inconclusive, because not relative to the same layer in {runs}: {names}."
 
 
 def _limit(fail_on: float) -> str:

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from pgperf.analysis import verdict_kinds
 from pgperf.cli.export import find
-from pgperf.cli.run import carry_out, typed_name
+from pgperf.cli.run import add_start_arguments, carry_out, typed_name
 from pgperf.models import Run, VariantResult
 from pgperf.reports.verdicts import verdicts, withheld
 from pgperf.runs import confirmation
@@ -21,14 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="LABEL",
         help="the variant (default: the only one whose verdict can be tested)",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--queue", action="store_true", help="run on a Celery worker and wait for the result")
-    parser.add_argument(
-        "--database-name",
-        default="",
-        metavar="DB",
-        help="repeats the name of a production database to allow the run",
-    )
+    add_start_arguments(parser)
 
 
 def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:

@@ -18,7 +18,7 @@ from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.cli import web_answer
 from pgperf.conf import get_settings
 from pgperf.core import layers, printable
-from pgperf.core.answers import LINE, WHOLE, ControlQuery
+from pgperf.core.answers import LINE, ControlQuery
 from pgperf.core.documents import document
 from pgperf.core.exceptions import LayerUnavailable, PgperfError, PreflightRefused, UnusableOptions
 from pgperf.core.parent_death import die_with_parent
@@ -35,6 +35,7 @@ from pgperf.runner.cpu import idle
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server import version
 from pgperf.runner.server.control_connection import ControlConnection
+from pgperf.runner.server.probe import free_slots
 from pgperf.runs import broker, definitions, state
 from pgperf.worker import environments, machine_look
 from pgperf.worker.execution import skipped_layers
@@ -42,7 +43,7 @@ from pgperf.workloads import discovery
 
 _NOW = "this machine now"
 _LOOK_THERE_HINT = (
-    "run pgperf doctor on the worker's machine, or choose Look at the machine on the page that starts a run"
+    "run pgperf doctor on the worker's machine, or choose Check the machine on the page that starts a run"
 )
 _AWAKE_HINT = (
     f'let the worker\'s user write to {idle.DEVICE} (udev: GROUP, MODE="0660"); without it, results vary more'
@@ -85,7 +86,7 @@ def installation() -> Iterator[CheckResult]:
     try:
         found = [message for message in checks.run_checks() if (message.id or "").startswith("pgperf.")]
     except Exception as error:
-        text = f"cannot be made: {type(error).__name__}: {_first_line(error)}"
+        text = f"cannot be made: {type(error).__name__}: {printable.first_line(error)}"
         yield CheckResult("problem", "system checks", text, "manage.py check shows where it comes from")
         return
     for message in found:
@@ -104,7 +105,9 @@ def tables() -> Iterator[CheckResult]:
             [key for key in executor.loader.graph.leaf_nodes() if key[0] == "pgperf"]
         )
     except DatabaseError as error:
-        yield CheckResult("problem", "tables", f"alias {alias!r} is not reachable: {_first_line(error)}")
+        yield CheckResult(
+            "problem", "tables", f"alias {alias!r} is not reachable: {printable.first_line(error)}"
+        )
         return
     if missing:
         count = len(missing)
@@ -180,7 +183,7 @@ def _elsewhere() -> Iterator[CheckResult]:
     here = socket.gethostname()
     others = [name for each in live_workers() if (name := each.hostname).rpartition("@")[2] != here]
     if others:
-        text = f"the look is at {here}; by their names, these workers measure elsewhere: {', '.join(others)}"
+        text = f"the check is of {here}; by their names, these workers measure elsewhere: {', '.join(others)}"
         yield CheckResult("note", _NOW, text, _LOOK_THERE_HINT)
 
 
@@ -355,21 +358,20 @@ def _web_server(subject: str, route: Route) -> CheckResult:
 
 
 def _server(route: Route) -> str:
-    """The server's version, the role, and the number of free connection slots.
+    """The server's version, the role, and the number of free connections, as a run counts them.
 
     Raises PreflightRefused for a server that is too old, ClientFailed when it cannot be asked.
     """
     with ControlConnection(route, "pgperf-doctor") as monitor:
         version.check(*monitor.one(version.NUMBER))
-        found, user, free = monitor.one(_SERVER)
-    return f"PostgreSQL {found}, as {user}, {free} free connection slots"
+        found, user = monitor.one(_SERVER)
+        free = free_slots(monitor)
+    connections_left = "1 free connection" if free == 1 else f"{free} free connections"
+    return f"PostgreSQL {found}, as {user}, {connections_left}"
 
 
-_SERVER_SQL = (
-    "SELECT current_setting('server_version'), current_user, current_setting('max_connections')::int"
-    " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
-)
-_SERVER = ControlQuery("its version", _SERVER_SQL, (LINE, LINE, WHOLE))
+_SERVER_SQL = "SELECT current_setting('server_version'), current_user"
+_SERVER = ControlQuery("its version", _SERVER_SQL, (LINE, LINE))
 
 
 def _fixtures(database: Database, route: Route) -> Iterator[CheckResult]:
@@ -465,7 +467,3 @@ _READER_WANTED = "your own SQL and poolers need a read-only role"
 _SCRIPT_HINT = "this SQL creates it, or adds what it lacks:"
 _DIRECT_HINT = "if there is one, add it as a target: own queries run over it with any login"
 _OPTIONS_HINT = f"{document('your-queries.md')} lists what pgperf does with each key of OPTIONS"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

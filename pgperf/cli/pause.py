@@ -22,8 +22,15 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
         return
     pause.begin(f"{_user()} on the command line", options["reason"][:200])
     running = state.running_count()
-    ends = "1 running run ends" if running == 1 else f"{running} running runs end"
-    out.write(f"Paused: no run starts; {ends} within seconds. Resume: pgperf pause --off")
+    out.write(f"Paused: no run starts; {_cancelled(running)}. Resume: pgperf pause --off")
+
+
+def _cancelled(running: int) -> str:
+    if not running:
+        return "no run was running"
+    if running == 1:
+        return "1 running run is being cancelled"
+    return f"{running} running runs are being cancelled"
 
 
 def _user() -> str:

@@ -1,4 +1,4 @@
-"""`pgperf prune`: deletes old runs; with --fixtures, drops pgperf's tables in the databases."""
+"""`pgperf prune`: deletes old runs; with --fixtures, drops the fixture tables in the databases."""
 
 import sys
 from argparse import ArgumentParser
@@ -12,13 +12,15 @@ from pgperf.core.exceptions import PgperfError
 from pgperf.models import Database, Run
 from pgperf.runs import retention
 
+_MOST_IDS = 20  # that are listed
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
     parser.add_argument(
         "--fixtures",
         action="store_true",
-        help="drop the tables that pgperf created, instead of deleting old runs",
+        help="drop the fixture tables, instead of deleting old runs",
     )
     parser.add_argument("--database", default="", metavar="DB", help="with --fixtures: only in this database")
     parser.add_argument("--yes", action="store_true", help="with --fixtures: do not ask for confirmation")
@@ -53,10 +55,9 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _id_list(ids: list[int], most: int = 20) -> str:
-    """The first `most` IDs."""
-    shown = ", ".join(str(run_id) for run_id in ids[:most])
-    return f" ({shown}{', ...' if len(ids) > most else ''})" if ids else ""
+def _id_list(ids: list[int]) -> str:
+    shown = ", ".join(str(run_id) for run_id in ids[:_MOST_IDS])
+    return f" ({shown}{', ...' if len(ids) > _MOST_IDS else ''})" if ids else ""
 
 
 # Fixtures
@@ -66,7 +67,7 @@ def _drop_fixtures(options: dict[str, Any], out: OutputWrapper) -> None:
     databases = _chosen(options["database"])
     names = ", ".join(database.name for database in databases)
     if options["dry_run"]:
-        out.write(f"Would drop pgperf's tables in: {names}.")
+        out.write(f"Would drop the fixture tables (schema pgperf) in: {names}.")
         return
     if not options["yes"] and not _confirmed(names, out):
         raise CommandError("Nothing was dropped. Use --yes to drop without confirmation.")
@@ -104,7 +105,8 @@ def _named(name: str) -> Database:
 def _confirmed(names: str, out: OutputWrapper) -> bool:
     if not sys.stdin.isatty():
         return False
-    out.write(f"Drop pgperf's tables in {names}? [yes/no] ", ending="")
+    asked = f"Drop the fixture tables (schema pgperf) in {names}? Results are kept. [yes/no] "
+    out.write(asked, ending="")
     out.flush()
     return sys.stdin.readline().strip().lower() == "yes"
 
@@ -119,6 +121,8 @@ def _drop(database: Database, out: OutputWrapper) -> bool:
         out.write(f"{database}: {error}")
         return False
     out.write(
-        f"{database}: dropped {', '.join(dropped)}." if dropped else f"{database}: has no tables of pgperf."
+        f"{database}: dropped {', '.join(dropped)}."
+        if dropped
+        else f"{database}: has no fixture tables of pgperf."
     )
     return True

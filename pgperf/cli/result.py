@@ -43,7 +43,7 @@ def title(run: Run) -> str:
 
 
 def partial(run: Run) -> str:
-    return "Unfinished: the figures are those of its finished blocks." if run.partial else ""
+    return "Partial results: the figures are those of its completed blocks." if run.partial else ""
 
 
 def skipped(rows: RunRows) -> list[str]:

@@ -41,8 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--database", default="", metavar="DB", help="default: the benchmark's, or the only one"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--queue", action="store_true", help="run in a Celery worker and wait for it")
+    add_start_arguments(parser)
     parser.add_argument("--quick", action="store_true", help="a short run with wider intervals")
     parser.add_argument("--workloads", type=_names, metavar="A,B", help="these of the benchmark's workloads")
     parser.add_argument(
@@ -90,6 +89,12 @@ def add_arguments(parser: ArgumentParser) -> None:
             help=limit.option_help.replace("%", "%%"),  # argparse fills in what it knows
             **optional,
         )
+
+
+def add_start_arguments(parser: ArgumentParser) -> None:
+    """Those of every command that starts a run."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument("--queue", action="store_true", help="run in a Celery worker and wait for it")
     parser.add_argument(
         "--database-name",
         default="",

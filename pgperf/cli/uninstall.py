@@ -11,7 +11,7 @@ from pgperf.access import credentials, fixtures, readonly_role, removal
 from pgperf.access.removal import Traces
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.printable import one_line
+from pgperf.core.printable import first_line, one_line
 from pgperf.core.records import Route
 from pgperf.db import first_release
 from pgperf.models import Database
@@ -24,10 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
     """Print what would be removed, or remove it. Raises CommandError if something stays."""
     if active := removal.active_runs():
-        ids = ", ".join(str(run_id) for run_id in active)
-        raise CommandError(
-            f"Nothing was removed. Queued or running: run {ids}. Cancel it or wait for its end."
-        )
+        raise CommandError(f"Nothing was removed. {_busy(active)}")
     databases, found = _databases(), list(removal.traces())
     logins = list(_logins(databases))
     kept: list[str] = []
@@ -42,6 +39,13 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
         raise CommandError(f"Not removed: {', '.join(kept)}. The reasons are above.")
     if planned and not options["yes"]:
         out.write("\nNothing was removed. To remove it, add --yes.")
+
+
+def _busy(active: list[int]) -> str:
+    if len(active) == 1:
+        return f"Run {active[0]} is queued or running. Cancel it, or wait until it ends."
+    ids = ", ".join(map(str, active))
+    return f"Runs {ids} are queued or running. Cancel them, or wait until they end."
 
 
 def _databases() -> list[Database]:
@@ -60,7 +64,8 @@ def _planned_drops(databases: list[Database]) -> Iterator[str]:
             yield f"database {database}: {_unreachable(error)}"
             continue
         if there and database.allow_fixtures:
-            yield f"database {database}: the fixture {', '.join(there)}, and the schema pgperf if it is empty"
+            fixture = "the fixture" if len(there) == 1 else "the fixtures"
+            yield f"database {database}: {fixture} {', '.join(there)}, and the schema pgperf if it is empty"
         elif there:
             yield f"database {database}: nothing. {_forbidden()}"
 
@@ -70,7 +75,7 @@ def _planned_removals(found: list[Traces]) -> Iterator[str]:
         if traces.unreachable:
             yield f"alias {traces.alias}: not reachable ({traces.unreachable})"
         else:
-            yield f"alias {traces.alias}: {_counted(traces)}"
+            yield f"alias {traces.alias}: {', '.join(traces.counted)}"
             yield from (f"  {name}" for name in traces.tables)
 
 
@@ -103,12 +108,12 @@ def _drop_fixtures(databases: list[Database], out: OutputWrapper) -> Iterator[st
             there = fixtures.present(route)
             if there and not database.allow_fixtures:
                 out.write(f"database {database}: nothing was dropped. {_forbidden()}")
-                yield f"the fixture in {database}"
+                yield f"the fixtures in {database}"
             elif there:
                 out.write(f"database {database}: dropped {', '.join(fixtures.drop(database, route))}")
         except PgperfError as error:
             out.write(f"database {database}: {_unreachable(error)}")
-            yield f"the fixture in {database}"
+            yield f"the fixtures in {database}"
 
 
 def _drop_schemas(routes: list[tuple[Database, Route]], out: OutputWrapper) -> Iterator[str]:
@@ -131,16 +136,12 @@ def _remove(found: list[Traces], out: OutputWrapper) -> Iterator[str]:
             try:
                 removal.remove(traces.alias)
             except DatabaseError as error:
-                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                reason = first_line(error)
             else:
-                out.write(f"alias {traces.alias}: removed {_counted(traces)}")
+                out.write(f"alias {traces.alias}: removed {', '.join(traces.counted)}")
                 continue
         out.write(f"alias {traces.alias}: nothing was removed ({reason})")
         yield f"alias {traces.alias}"
-
-
-def _counted(traces: Traces) -> str:
-    return ", ".join(f"{count} {what}" for what, count in traces.counts.items())
 
 
 def _unreachable(error: PgperfError) -> str:

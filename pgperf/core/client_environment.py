@@ -54,7 +54,7 @@ class ClientEnvironment:
         """
         if not NAME.fullmatch(name) or name == DEFAULT:
             raise ValueError(
-                f"{name!r} is no name: use 1 to 30 ASCII letters, digits, dots, hyphens and underscores, but not"
+                f"{name!r} is not a name: use 1 to 30 ASCII letters, digits, dots, hyphens and underscores, but not"
                 f" {DEFAULT!r}, which is the worker's own Python"
             )
         given = value if isinstance(value, dict) else {"python": value}

@@ -15,3 +15,8 @@ def lines(text: str) -> str:
 def one_line(text: str) -> str:
     """The same in one line, with single spaces."""
     return lines(" ".join(text.split()))
+
+
+def first_line(error: Exception) -> str:
+    """The first line of its message; the name of its kind where it has none."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

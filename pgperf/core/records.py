@@ -32,6 +32,8 @@ CAPTURES = "captures"
 STATEMENT_TIMES = "statement_times"
 #: The key of a run's environment for the parts of a page's time.
 PAGE_PARTS = "page_parts"
+#: The key, among the versions of a layer of pages, of the status and the length of its answers.
+ANSWER = "answer"
 #: The key of a run's environment for how a run that may stop early ended, and the reasons.
 ENDING = "ending"
 PRECISION, BUDGET, BLOCKS = "precision", "budget", "blocks"
@@ -43,6 +45,13 @@ ENVIRONMENTS = "environments"
 CONNECTIONS = "connections"
 #: The key of a run's environment for where settings come from that the configuration files do not set.
 SETTING_SOURCES = "setting_sources"
+#: The key of a run's environment of a server that is a standby, or has one or a replication slot.
+REPLICATES = "replicates"
+
+
+def answer_of(workload: str) -> str:
+    """The key of a page's answer in a run of several workloads, instead of ANSWER."""
+    return f"{ANSWER} of {workload}"
 
 
 class HasPooler(Protocol):
@@ -89,6 +98,7 @@ class Route:
     options: str = ""  # settings of its sessions, "-c name=value" each; poolers accept none
     url: str = ""
     certificate_name: str = ""  # the server's, where `host` is the address of a relay to it; "": `host`
+    relayed_host: str = ""  # where the relay at `host` leads to; "": none
 
     @property
     def tls_name(self) -> str:
@@ -246,6 +256,9 @@ class Definition:
     #: Predicted time in which a hook starts the web servers of one route anew before a block; 0: none
     #: does. Known to this process only.
     restart_s: float = field(default=0.0, repr=False, compare=False)
+    #: "https://NAME:PORT" of its web servers, if they have one in common; "": none, or several. Known
+    #: to this process only.
+    web_origin: str = field(default="", repr=False, compare=False)
 
     @property
     def is_suite(self) -> bool:
@@ -279,7 +292,9 @@ class Definition:
 
     @property
     def diagnosed_block(self) -> int:
-        """The block, from 0, that ends with the diagnostic slices: the last that a run surely has."""
+        """The block, from 0, that ends with the diagnostic slices: the last that a run surely has. On
+        a machine that became slower, an earlier one may (`Pace.diagnoses`).
+        """
         return (self.blocks if self.is_fixed else min(self.most_blocks, limits.LEAST_BLOCKS)) - 1
 
     def work(self, name: str) -> WorkloadDefinition:
@@ -288,7 +303,8 @@ class Definition:
 
     def to_json(self) -> dict[str, Any]:
         data = {**asdict(self), "workloads": [work.to_json() for work in self.workloads]}
-        del data["restart_s"]
+        for own in ("restart_s", "web_origin"):
+            del data[own]
         return data
 
     @classmethod
@@ -389,6 +405,11 @@ class Variant:
     schedule: str = ""
     hosts: int = 0  # load hosts that its clients are spread over; 0: they are on the run's own worker
 
+    @classmethod
+    def of_values(cls, values: Iterable[Any]) -> Self:
+        """From the values of VARIANT_FIELDS."""
+        return cls(**dict(zip(VARIANT_FIELDS, values, strict=True)))
+
     @property
     def is_open_loop(self) -> bool:
         """Do its operations begin by a schedule?"""
@@ -452,8 +473,10 @@ class Variant:
 
     def differs_in(self, other: "Variant") -> set[str]:
         """The names of the fields in which the two differ."""
-        names = (each.name for each in fields(self))
-        return {name for name in names if getattr(self, name) != getattr(other, name)}
+        return {name for name in VARIANT_FIELDS if getattr(self, name) != getattr(other, name)}
+
+
+VARIANT_FIELDS = tuple(each.name for each in fields(Variant))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,12 @@ class TokenKind(StrEnum):
     OTHER = "other"
 
 
+#: Those of values that stand in the text.
+VALUE_KINDS = {
+    TokenKind.STRING, TokenKind.ESCAPE, TokenKind.UNICODE, TokenKind.DOLLAR, TokenKind.NUMBER,
+}  # fmt: skip
+
+
 class Token(NamedTuple):
     """A part of the text. An unclosed quote or comment extends to the end of the text."""
 

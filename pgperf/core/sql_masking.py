@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import pairwise
 
-from pgperf.core.sql_lexer import Token, TokenKind, tokens
+from pgperf.core.sql_lexer import VALUE_KINDS, Token, TokenKind, tokens
 
-_VALUES = {TokenKind.STRING, TokenKind.ESCAPE, TokenKind.UNICODE, TokenKind.DOLLAR, TokenKind.NUMBER}
 _MANY = re.compile(r"\?(?:\s*,\s*\?){3,}")
 
 _READS = {"SELECT", "WITH", "VALUES", "TABLE", "SHOW"}
@@ -92,7 +91,7 @@ def _certain(sql: str) -> Iterator[Token]:
 def _shown(token: Token) -> str:
     if token.kind is TokenKind.COMMENT:
         return ""
-    return "?" if token.kind in _VALUES or not token.closed else token.text
+    return "?" if token.kind in VALUE_KINDS or not token.closed else token.text
 
 
 def _words(sql: str) -> list[list[str]]:

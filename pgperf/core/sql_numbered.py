@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import count
 
-from pgperf.core.sql_lexer import Token, TokenKind, tokens
+from pgperf.core.sql_lexer import VALUE_KINDS, Token, TokenKind, tokens
 
-_VALUES = {TokenKind.STRING, TokenKind.ESCAPE, TokenKind.UNICODE, TokenKind.DOLLAR, TokenKind.NUMBER}
 #: Two characters that would be one word: DATE'2026-01-01' must not become DATE$1.
 _WORD = re.compile(r"[\w$]{2}")
 _FIRST = re.compile(r"[(\s]*(\w*)")
@@ -75,7 +74,7 @@ def _number(token: Token) -> int:
 def _masked(token: Token, numbers: Iterator[int]) -> str:
     if token.kind is TokenKind.COMMENT:
         return " "
-    if token.kind in _VALUES or not token.closed:
+    if token.kind in VALUE_KINDS or not token.closed:
         return f"${next(numbers)}"
     return token.text
 

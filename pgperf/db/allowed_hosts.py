@@ -34,7 +34,7 @@ class AllowedHost:
         found = _ENTRY.fullmatch(text)
         port = (found["port_a"] or found["port_b"] or "") if found else ""
         if not found or (port.isdigit() and not 1 <= int(port) <= 65535):
-            raise ValueError(f"{text!r} is no host with or without a port")
+            raise ValueError(f"{text!r} is not a host with or without a port")
         return cls(found["bracketed"] or found["bare"] or found["plain"], port)
 
     def allows(self, host: str, port: int, own_port: str | None) -> bool:

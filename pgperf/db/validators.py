@@ -1,6 +1,5 @@
 """Validators of definition fields. Each error message names the remedy."""
 
-import math
 import re
 from dataclasses import replace
 from datetime import time
@@ -12,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.conf import get_settings
 from pgperf.core import delayed_routes
+from pgperf.core.json_scalar import is_json_scalar
 from pgperf.core.layers import LAYERS
 from pgperf.core.limits import CLIENTS, LOAD_HOSTS_HIGH, MOST_ROUTES, RATE_HIGH, RATE_LOW, Limit
 from pgperf.core.records import CONNECTION_MODES, MODES
@@ -39,7 +39,7 @@ def plain_text(value: str) -> None:
     if not _PLAIN.fullmatch(value) or len(value.encode(errors="replace")) > _NAME_BYTES:
         raise ValidationError(
             _(
-                "Give a plain name of at most 63 bytes (letters, digits, and _ . @ $ + - inside), "
+                "Enter a plain name of at most 63 bytes (letters, digits, and _ . @ $ + - inside), "
                 "not a connection string."
             )
         )
@@ -54,14 +54,14 @@ def one_line(value: str) -> None:
 def credential_reference(value: str) -> None:
     if not _CREDENTIAL.fullmatch(value):
         raise ValidationError(
-            _("Write alias:NAME, env:PGPERF_SECRET_NAME or file:NAME; never the password itself.")
+            _("Enter alias:NAME, env:PGPERF_SECRET_NAME or file:NAME; never the password itself.")
         )
 
 
 def file_name(value: str) -> None:
     """A file directly in the directory that settings name."""
     if not _FILE.fullmatch(value):
-        raise ValidationError(_("Give the name of a file, without a directory."))
+        raise ValidationError(_("Enter the name of a file, without a directory."))
 
 
 def certificates(sslrootcert: str, sslmode: str) -> None:
@@ -91,7 +91,7 @@ def host(value: str) -> None:
     if not (_is_socket(value) if value.startswith("/") else is_address(value) or is_host_name(value)):
         raise ValidationError(
             _(
-                "Give one host name in ASCII, one address written in full, "
+                "Enter one host name in ASCII, one address written in full, "
                 "or the absolute directory of a Unix socket."
             )
         )
@@ -113,8 +113,8 @@ def web_url(value: str) -> None:
     except ValueError:
         raise ValidationError(
             _(
-                "Give a scheme, a name and a port, for example https://site.example or http://127.0.0.1:8000, "
-                "and the prefix below which the site is there, such as /shop, if it has one: "
+                "Enter a scheme, a name and a port, for example https://site.example or http://127.0.0.1:8000,"
+                " and the prefix below which the site is there, such as /shop, if it has one: "
                 "no path, which is the workload's, and no user or password."
             )
         ) from None
@@ -127,7 +127,7 @@ def web_target(url: str, host: str, sslrootcert: str, others: dict[str, Any]) ->
     if bool(url) == bool(host):
         field = "url" if url else "host"
         raise ValidationError(
-            {field: _("Give the host of a database or the URL of a web server, one of them.")}
+            {field: _("Enter the host of a database or the URL of a web server, one of them.")}
         )
     if not url:
         return
@@ -160,22 +160,17 @@ def day_list(value: Any) -> None:
     """Days of the week by their short names, each once."""
     plain = isinstance(value, list) and all(isinstance(day, str) for day in value)
     if not plain or len(set(value)) < len(value) or not set(value) <= set(DAYS):
-        raise ValidationError(_("Give days of the week, each once: %s.") % ", ".join(DAYS))
+        raise ValidationError(_("Choose days of the week, each once: %s.") % ", ".join(DAYS))
 
 
 def whole_minute(value: time) -> None:
     if value.second or value.microsecond:
-        raise ValidationError(_("Give hours and minutes only, for example 03:15."))
+        raise ValidationError(_("Enter hours and minutes only, for example 03:15."))
 
 
 def scalar_list(value: Any) -> None:
-    if not isinstance(value, list) or not all(_is_scalar(item) for item in value):
-        raise ValidationError(_("Give a JSON list of strings, numbers, booleans or nulls."))
-
-
-def _is_scalar(item: Any) -> bool:
-    """JSON scalars only: JSON has no NaN and no infinity."""
-    return math.isfinite(item) if isinstance(item, float) else not isinstance(item, list | dict)
+    if not isinstance(value, list) or not all(is_json_scalar(item) for item in value):
+        raise ValidationError(_("Enter a JSON list of strings, numbers, booleans or nulls."))
 
 
 def layer_list(value: Any) -> None:
@@ -193,7 +188,7 @@ def connection_mode_list(value: Any) -> None:
 def environment_list(value: Any) -> None:
     """Names of this site's environments. A name is all that a form, an import or a command gives."""
     if not _strings(value) or len(set(value)) != len(value):
-        raise ValidationError(_('Give a JSON list of different names, for example ["default"].'))
+        raise ValidationError(_('Enter a JSON list of different names, for example ["default"].'))
     if unknown := client_environments.unknown(value):
         raise ValidationError(
             _("PGPERF['ENVIRONMENTS'] has no %(unknown)s. Choose from: %(known)s.")
@@ -203,10 +198,10 @@ def environment_list(value: Any) -> None:
 
 def name_list(value: Any) -> None:
     if isinstance(value, list) and len(value) > MOST_ROUTES:
-        raise ValidationError(_("Name at most %d routes.") % MOST_ROUTES)
+        raise ValidationError(_("Choose at most %d routes.") % MOST_ROUTES)
     if not _strings(value) or not all(_is_route(item) for item in value):
         raise ValidationError(
-            _('Give a JSON list of route names, for example ["socket", "tcp"], or "tcp+45ms" with a delay.')
+            _('Enter a JSON list of route names, for example ["socket", "tcp"], or "tcp+45ms" with a delay.')
         )
 
 
@@ -220,7 +215,8 @@ def client_list(value: Any) -> None:
     if not numbers or len(set(value)) != len(value):
         raise ValidationError(
             _(
-                "Give a list of different numbers of clients, each %s (PGPERF['MAX_CLIENTS']), for example [1, 8]."
+                "Enter a list of different numbers of clients, each %s (PGPERF['MAX_CLIENTS']), for example"
+                " [1, 8]."
             )
             % limit.bounds
         )
@@ -234,7 +230,7 @@ def rate_list(value: Any) -> None:
     if not given or not numbers or len(set(given)) != len(given):
         raise ValidationError(
             _(
-                "Give a list of different rates, each %(low)g to %(high)g operations/s, or null for a"
+                "Enter a list of different rates, each %(low)g to %(high)g operations/s, or null for a"
                 " closed loop, for example [null, 100, 1000]."
             )
             % {"low": RATE_LOW, "high": RATE_HIGH}
@@ -246,11 +242,11 @@ def load_host_counts(value: Any) -> None:
     given = value if isinstance(value, list) else []
     if not given or not all(type(each) is int and 0 <= each <= LOAD_HOSTS_HIGH for each in given):
         raise ValidationError(
-            _("Give a list of numbers of load hosts, each 0 to %d; 0 is the run's own worker.")
+            _("Enter a list of numbers of load hosts, each 0 to %d; 0 is the run's own worker.")
             % LOAD_HOSTS_HIGH
         )
     if len(set(given)) != len(given):
-        raise ValidationError(_("Give each number of load hosts once."))
+        raise ValidationError(_("Enter each number of load hosts once."))
 
 
 def load_host_names(value: Any) -> None:
@@ -258,9 +254,9 @@ def load_host_names(value: Any) -> None:
     if not isinstance(value, list) or not all(
         isinstance(name, str) and _NAME.fullmatch(name) for name in value
     ):
-        raise ValidationError(_('Give a JSON list of names of load hosts, for example ["a", "b"].'))
+        raise ValidationError(_('Enter a JSON list of names of load hosts, for example ["a", "b"].'))
     if len(set(value)) != len(value):
-        raise ValidationError(_("Give each load host once."))
+        raise ValidationError(_("Enter each load host once."))
 
 
 def client_limit() -> Limit[int]:
@@ -274,4 +270,5 @@ def _strings(value: Any) -> bool:
 
 def _members(value: Any, allowed: tuple[str, ...]) -> None:
     if not _strings(value) or set(value) - set(allowed) or len(set(value)) != len(value):
-        raise ValidationError(_("Give a JSON list of different names out of: %s.") % ", ".join(allowed))
+        message = _("Enter a JSON list of different names. Choose from: %s.")
+        raise ValidationError(message % ", ".join(allowed))

@@ -39,7 +39,7 @@ class WebUrl:
         number = int(port) if port else _PORTS.get(scheme, 0)
         good = is_address(host) if address else is_address(host) or is_host_name(host)
         if not good or not 1 <= number <= 65535 or (":" in host) != bool(address):
-            raise ValueError(f"{text!r} is no URL of the form https://name:port")
+            raise ValueError(f"{text!r} is not a URL of the form https://name:port")
         return cls(scheme, host, number, prefix)
 
     @property

@@ -52,7 +52,7 @@ class Installed:
 def examine(environment: ClientEnvironment) -> Installed:
     """Start the Python once. Raises LayerUnavailable with the reason and the remedy."""
     if not shutil.which(environment.python):
-        raise LayerUnavailable(f"{environment.python} is no program that may be run")
+        raise LayerUnavailable(f"{environment.python} is not an executable file")
     try:
         done = subprocess.run(
             [environment.python, _REPORT, ",".join(_MODULES), ",".join(_DISTRIBUTIONS)],

@@ -173,7 +173,7 @@ def _no_pgbench(programs: Mapping[str, str]) -> str:
     """Why pgbench cannot be used, with the remedy; "" if it can."""
     path = tool("pgbench", programs)
     if not path and programs.get("pgbench"):
-        return f"PGPERF['PGBENCH'] names no program that may be run: {programs['pgbench']}"
+        return f"PGPERF['PGBENCH'] is not an executable file: {programs['pgbench']}"
     if not path:
         return (
             "pgbench is not installed here: install PostgreSQL's programs (Debian: apt install postgresql-contrib), or"

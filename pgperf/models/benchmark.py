@@ -68,8 +68,8 @@ class Benchmark(Restrictable):
         default=fields.default_environment,
         validators=[validators.environment_list],
         help_text=_(
-            "Pythons in which the clients run, side by side: default is the worker's own. PGPERF['ENVIRONMENTS'] has"
-            " the others. Comparisons are with the first."
+            "The Python environments to measure side by side. The first is the baseline. default is the"
+            " worker's own; PGPERF['ENVIRONMENTS'] has the others."
         ),
     )
     rates = models.JSONField(
@@ -116,7 +116,10 @@ class Benchmark(Restrictable):
         max_length=12,
         choices=RowType.choices,
         default=RowType.TUPLE,
-        help_text=_("How drivers give rows. asyncpg and libpq have one type, which is both."),
+        help_text=_(
+            "How drivers return rows. asyncpg and libpq have one row type, which this setting does not"
+            " change."
+        ),
     )
     transaction = models.CharField(
         _("transaction"),

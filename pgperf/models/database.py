@@ -146,7 +146,10 @@ class Target(models.Model):
         _("builds on"),
         max_length=30,
         blank=True,
-        help_text=_("The route of the URL that this one differs from in one step. Empty: it builds on none."),
+        help_text=_(
+            "The route of the configuration that this one changes in one respect. pgperf compares the two."
+            " Empty: none."
+        ),
     )
     enabled = models.BooleanField(_("enabled"), default=True)
 

@@ -11,7 +11,13 @@ class Pause(models.Model):
 
     #: The same in every row: there is at most one.
     switch = models.BooleanField(default=True, unique=True, editable=False)
-    reason = models.CharField(_("reason"), max_length=200, blank=True, validators=[validators.one_line])
+    reason = models.CharField(
+        _("reason"),
+        max_length=200,
+        blank=True,
+        validators=[validators.one_line],
+        help_text=_("Shown to all users. The pause cancels every running run; completed blocks are kept."),
+    )
     by = models.CharField(_("paused by"), max_length=150, editable=False)
     since = models.DateTimeField(_("since"), editable=False)
 

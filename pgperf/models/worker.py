@@ -38,8 +38,8 @@ class MachineLook(models.Model):
     refusal = models.CharField(max_length=300, blank=True)  # why there are no findings
 
     class Meta:
-        verbose_name = _("look at a machine")
-        verbose_name_plural = _("looks at machines")
+        verbose_name = _("machine check")
+        verbose_name_plural = _("machine checks")
         default_permissions = ()
 
     def __str__(self) -> str:

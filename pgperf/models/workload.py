@@ -29,7 +29,7 @@ class Workload(Restrictable):
     sql = models.TextField(
         _("SQL"),
         blank=True,
-        help_text=_("One statement, with %s for each of the arguments above."),
+        help_text=_("One statement, with %s for each value of the field Arguments."),
     )
     args = models.JSONField(_("arguments"), default=list, blank=True, validators=[validators.scalar_list])
     orm = models.CharField(

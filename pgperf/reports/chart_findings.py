@@ -129,8 +129,8 @@ def _forest(chart: Chart) -> str:
         return farthest
     counts = {"beside": len(beside), "count": len(known), "farthest": farthest}
     text = ngettext(
-        "%(beside)d of %(count)d intervals lies beside the line of no change. %(farthest)s",
-        "%(beside)d of %(count)d intervals lie beside the line of no change. %(farthest)s",
+        "%(beside)d of %(count)d intervals excludes no change. %(farthest)s",
+        "%(beside)d of %(count)d intervals exclude no change. %(farthest)s",
         len(beside),
     )
     return text % counts
@@ -166,7 +166,7 @@ def _knee(chart: Chart) -> str:
 
 
 def _history(chart: Chart) -> str:
-    """The changes of level, or the range without one."""
+    """The change points, or the range without one."""
     if chart["told"]:
         return ". ".join(chart["told"]) + "."
     known = _known(chart["series"][0]["values"])
@@ -178,7 +178,7 @@ def _history(chart: Chart) -> str:
         "%(count)d runs: from %(low)s to %(high)s (%(axis)s).",
         len(known),
     )
-    text = _("No change of level in %(count)d runs: from %(low)s to %(high)s (%(axis)s).") if enough else few
+    text = _("No change point in %(count)d runs: from %(low)s to %(high)s (%(axis)s).") if enough else few
     return text % {
         "count": len(known), "low": _number(chart, min(known)), "high": _number(chart, max(known)),
         "axis": chart["axis"],

@@ -68,7 +68,7 @@ def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
     """
     rows = [(kind(row), row) for row in comparisons]
     titles = {
-        ComparisonKind.ENVIRONMENT: _("One environment against another, layer by layer"),
+        ComparisonKind.ENVIRONMENT: _("One Python environment against another, layer by layer"),
         ComparisonKind.WORKLOAD: _("One workload against the other, layer by layer"),
         ComparisonKind.CLIENTS: _("More clients"),
         ComparisonKind.LAYER: _("One layer against another"),
@@ -142,13 +142,13 @@ def _headlines(comparisons: Iterable[ComparisonResult], one: ComparisonKind) -> 
 
 
 def _headline(route: str, second: str, first: str, rows: Sequence[ComparisonResult]) -> str:
-    """Layers in which nothing is certain are named without a figure."""
+    """Layers in which nothing is significant are named without a figure."""
     names, apart = {"route": route, "second": second, "first": first}, _apart(rows)
     certain = [row for row in reversed(rows) if row.outcome == DIFFERS]
     vague = [_told(row, apart) for row in reversed(rows) if row.outcome != DIFFERS]
     sentences = [_changes(certain, names, apart)] if certain else []
     if vague:
-        words = _("%(route)s: no certain difference between %(first)s and %(second)s in %(layers)s.")
+        words = _("%(route)s: no significant difference between %(first)s and %(second)s in %(layers)s.")
         sentences.append(words % {**names, "layers": ", ".join(vague)})
     return " ".join(sentences)
 

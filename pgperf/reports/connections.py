@@ -42,10 +42,10 @@ def note(variants: Sequence[VariantResult]) -> str:
         "Each operation of these variants takes a connection, runs its statements, and gives the connection back."
     )
     excluding = _(
-        "Excluding is the number of clients divided by the mean time to operate. Old pgbench (before version 14)"
-        " divided the operations by the wall time less the time of all connects per client. That formula counts"
-        " closing as work, and it gives no figure here where less than 5 % of the wall time is left, or where"
-        " closing is not known apart from connecting (pgbench)."
+        "Throughput excluding connection time is the number of clients divided by the mean time to operate."
+        " Old pgbench (before version 14) divided the operations by the wall time less the time of all"
+        " connects per client. That formula counts closing as work, and it gives no figure here where less than"
+        " 5 % of the wall time is left, or where closing is not known apart from connecting (pgbench)."
     )
     closed = in_closed_loop(variants)
     return " ".join([text, *([excluding] if closed else [])]) if variants else ""

@@ -53,6 +53,11 @@ def cell_text(text: str) -> str:
     return harmless(printable(text))
 
 
+def cell_value(value: Value) -> Value:
+    """The same of a text; any other value as it is."""
+    return cell_text(value) if isinstance(value, str) else value
+
+
 def _dataset(runs: Iterable[Run], make: Callable[[RunRows], Table], lead: Lead) -> tablib.Dataset:
     none = Run(status=Run.Status.DONE)  # of which nothing has to be asked
     data = tablib.Dataset(headers=[*lead(none), *_keys(make(RunRows(none, [], [])))])
@@ -60,13 +65,9 @@ def _dataset(runs: Iterable[Run], make: Callable[[RunRows], Table], lead: Lead) 
         table, leading = make(read(run)), lead(run).values()
         for row in table.rows:
             values = (value for cell in row for value in cell.values)
-            data.append([_plain(value) for value in (*leading, *values)])
+            data.append([cell_value(value) for value in (*leading, *values)])
     return data
 
 
 def _keys(table: Table) -> list[str]:
     return [key for column in table.columns for key in column.keys]
-
-
-def _plain(value: Value) -> Value:
-    return cell_text(value) if isinstance(value, str) else value

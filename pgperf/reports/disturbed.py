@@ -1,14 +1,12 @@
 """Which of many runs were much disturbed, as lists and histories show it."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import fields
 
 from pgperf.analysis.grade import GradeWord
-from pgperf.core.records import Variant
+from pgperf.core.records import VARIANT_FIELDS, Variant
 from pgperf.models import VariantResult
 from pgperf.reports.verdicts import nearest_to_a_site
 
-_IDENTITY = tuple(each.name for each in fields(Variant))
 #: With more workloads, a run's answer is about all of its variants.
 _MOST_WORKLOADS = 2
 
@@ -19,8 +17,8 @@ def runs_in_doubt(runs: Collection[int]) -> frozenset[int]:
     judged = VariantResult.objects.filter(run__in={run for run, _label in poor}, control=0)
     judged = judged.filter(verdict__word__isnull=False).order_by("run", "position")
     by_run: dict[int, list[Variant]] = {}
-    for run, *identity in judged.values_list("run_id", *_IDENTITY):
-        by_run.setdefault(run, []).append(Variant(**dict(zip(_IDENTITY, identity, strict=True))))
+    for run, *identity in judged.values_list("run_id", *VARIANT_FIELDS):
+        by_run.setdefault(run, []).append(Variant.of_values(identity))
     return frozenset(
         run for run, found in by_run.items() if any((run, each.label) in poor for each in _answered(found))
     )

@@ -106,7 +106,7 @@ def _check_field(name: str, value: Any, kind: str) -> None:
     if "str" in kind:
         words(name, value)
     elif not (is_number(value) and abs(value) <= LONGEST_US):
-        raise ValueError(f"{name} is no number of an export")
+        raise ValueError(f"{name} is not a number of an export")
 
 
 def others_shares(data: Mapping[str, Any]) -> dict[str, float | None]:
@@ -120,7 +120,7 @@ def others_shares(data: Mapping[str, Any]) -> dict[str, float | None]:
         if grade.get("word") == GradeWord.POOR:
             label = _of(each, "label", f"{name}.")
             if not isinstance(label, str):
-                raise ValueError(f"{name}.label is no text")
+                raise ValueError(f"{name}.label is not text")
             found[label] = _grade(f"{name}.verdict.grade", grade).others
     return found
 
@@ -129,7 +129,7 @@ def _grade(name: str, stored: Mapping[str, Any]) -> Grade:
     share = _share(f"{name}.share", stored.get("share"))
     disturbances = _of(stored, "disturbances", f"{name}.")
     if not isinstance(disturbances, list):
-        raise ValueError(f"{name}.disturbances is no list")
+        raise ValueError(f"{name}.disturbances is not a list")
     several = (_disturbance(f"{name}.disturbances[{at}]", each) for at, each in enumerate(disturbances))
     return Grade(GradeWord.POOR, share, tuple(several))
 
@@ -139,16 +139,16 @@ def _disturbance(name: str, stored: Any) -> Disturbance:
     found = _object(name, stored)
     us, source = found.get("us"), found.get("source")
     if us is not None and not (is_number(us) and 0 <= us <= LONGEST_US):
-        raise ValueError(f"{name}.us is no time in µs")
+        raise ValueError(f"{name}.us is not a time in µs")
     if not isinstance(source, str):
-        raise ValueError(f"{name}.source is no text")
+        raise ValueError(f"{name}.source is not text")
     share = _share(f"{name}.share", found.get("share")) if source in _OF_THE_HOST else None
     return Disturbance(source, "", None if us is None else float(us), share)
 
 
 def _share(name: str, stored: Any) -> float | None:
     if stored is not None and not (is_number(stored) and 0 <= stored <= 1):
-        raise ValueError(f"{name} is no share from 0 to 1")
+        raise ValueError(f"{name} is not a share from 0 to 1")
     return None if stored is None else float(stored)
 
 
@@ -156,7 +156,7 @@ def _rows(data: Mapping[str, Any], name: str, before: str = "") -> Iterator[tupl
     """The objects of a list, each with its place."""
     stored, place = _of(data, name, before), f"{before}{name}"
     if not isinstance(stored, list):
-        raise ValueError(f"{place} is no list")
+        raise ValueError(f"{place} is not a list")
     for at, each in enumerate(stored):
         yield f"{place}[{at}]", _object(f"{place}[{at}]", each)
 
@@ -174,7 +174,7 @@ def _check_unicode(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} has text that is no Unicode") from None
+        raise ValueError(f"{name} has text that is not Unicode") from None
 
 
 def _of(data: Mapping[str, Any], name: str, before: str = "") -> Any:
@@ -185,7 +185,7 @@ def _of(data: Mapping[str, Any], name: str, before: str = "") -> Any:
 
 def _object(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is no object")
+        raise ValueError(f"{name} is not an object")
     return value
 
 
@@ -202,13 +202,13 @@ def _truth(found: Mapping[str, Any], name: str) -> bool:
 
 def _id(value: Any) -> int:
     if not (is_whole(value) and 0 < value <= _LARGEST_ID):
-        raise ValueError("run.id is no number of a run")
+        raise ValueError("run.id is not the number of a run")
     return int(value)
 
 
 def _status(text: str) -> Run.Status:
     if text not in Run.Status.values:
-        raise ValueError("run.status is no state of a run")
+        raise ValueError("run.status is not a state of a run")
     return Run.Status(text)
 
 
@@ -218,7 +218,7 @@ def _moment(name: str, text: Any) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} is no date and time") from None
+        raise ValueError(f"{name} is not a date and time") from None
     if found.year not in _YEARS:
-        raise ValueError(f"{name} is no time of a run")
+        raise ValueError(f"{name} is not a time of a run")
     return found

@@ -32,13 +32,14 @@ def note(*, one_fit: bool) -> str:
     """How times, steps and ratios belong together, if they come from one fit."""
     if not one_fit:
         return _(
-            "An older version of pgperf made this run: its times, steps and ratios are centres of their own, so"
-            " the quotient of two times can differ from the ratio beside them."
+            "An older version of pgperf made this run: its times, steps and ratios are separate estimates"
+            " from the blocks, so the quotient of two times can differ slightly from the ratio beside them."
         )
     return _(
         "Times, steps and ratios come from one fit: a step is the difference of two times, and a ratio is"
         " their quotient. Changes of the machine’s speed cancel in the intervals of ratios, and are part of"
-        " the intervals of times. So a difference can be certain where the intervals of two times overlap."
+        " the intervals of times. So a difference can be significant although the intervals of two times"
+        " overlap."
     )
 
 

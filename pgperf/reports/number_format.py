@@ -9,7 +9,8 @@ from functools import partial
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from pgperf.core.time_units import MICROSECONDS, MILLISECONDS, SECONDS, TimeUnit, decimals, unit_of
+from pgperf.core.time_units import TimeUnit, decimals, unit_of
+from pgperf.runs.unit_titles import unit_title
 
 #: Decimals of a number at an axis.
 _MOST = 6
@@ -27,11 +28,6 @@ def number(value: float | None, most: int = FEW) -> str:
 def at_least(value: float | None, most: int = FEW) -> str:
     """A lower bound."""
     return number(value, most) if value is None else f"≥ {number(value, most)}"
-
-
-def unit_title(unit: TimeUnit) -> str:
-    """The unit's symbol."""
-    return {MICROSECONDS: _("µs"), MILLISECONDS: _("ms"), SECONDS: _("s")}[unit]
 
 
 def in_unit(unit: TimeUnit, form: Callable[..., str], *times_us: float | None) -> str:

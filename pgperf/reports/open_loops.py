@@ -51,18 +51,18 @@ def note() -> str:
     return _(
         "Latency is timed from the intended start of each operation. It is the lag, which is the time until"
         " a connection was free and the client awake, and the service time. Late operations ended after the"
-        " latency limit; skipped ones would have begun after it. A rate is held if no more than 2 % of what"
-        " was due has not ended. What the ends of the slices may cut does not count: one operation of each"
-        " connection, times the square root of the number of slices; skipped ones always do. Operations that"
-        " had not begun when a window closed count in the latency with the time that they had waited by"
-        " then; “≥” marks a percentile that is a lower bound for that reason. What is due scatters around the"
-        " rate if its gaps are exponential. The columns “due” and “ended” count all slices together;"
-        " throughput is that of a typical slice, so it can differ from what ended."
+        " latency limit; skipped ones would have begun after it. A rate is sustained if at least 98 % of the"
+        " scheduled operations ended in the window, after an allowance for operations that the ends of slices"
+        " cut off (see Method). Operations that had not begun when a window closed count in the latency with"
+        " the time that they had waited by then; “≥” marks a percentile that is a lower bound for that"
+        " reason. What is due scatters around the rate if its gaps are exponential. The columns “due” and"
+        " “ended” count all slices together; throughput is that of a typical slice, so it can differ from"
+        " what ended."
     )
 
 
 def sentences(variants: Sequence[VariantResult]) -> list[str]:
-    """A sentence for each variant with a rate that did not hold it."""
+    """A sentence for each variant with a rate that did not sustain it."""
     failed = _("%(variant)s: each slice had a failed request, so none counts.")
     lost = [row for row in variants if row.rate is not None and row.record.open_loop is None]
     return [*_not_held(variants), *(failed % {"variant": variant_title(row)} for row in lost)]
@@ -70,8 +70,8 @@ def sentences(variants: Sequence[VariantResult]) -> list[str]:
 
 def _not_held(variants: Sequence[VariantResult]) -> list[str]:
     short = _(
-        "%(variant)s could not hold its rate: %(due)s operations/s were due, and %(ended)s/s ended. Skipped:"
-        " %(skipped)s; not begun when the windows closed: %(backlog)s."
+        "%(variant)s could not sustain its rate: %(due)s operations/s were due, and %(ended)s/s ended."
+        " Skipped: %(skipped)s; not begun when the windows closed: %(backlog)s."
     )
     return [
         short
@@ -93,15 +93,15 @@ def rate_table(variants: Sequence[VariantResult]) -> Table:
         text_column(_("Variant")),
         Column(_("due"), _("operations/s")),
         Column(_("ended"), _("operations/s")),
-        text_column(_("held")),
+        text_column(_("sustained")),
         time_column(_("lag p50")),
         time_column(_("lag p99")),
         time_column(_("service time, mean")),
         time_column(_("latency p50")),
         time_column(_("latency p99")),
         Column(_("late or skipped")),
-        Column(_("skipped")),
-        Column(_("backlog")),
+        Column(_("skipped"), _("operations")),
+        Column(_("backlog"), _("operations")),
     )
     rows = [_row(row, found) for row in variants if (found := row.record.open_loop)]
     return Table(_("Operations at a given rate"), columns, rows, "rate")

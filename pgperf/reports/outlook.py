@@ -65,11 +65,10 @@ def _trouble(request: Request) -> str:
     if request.refusal:
         return request.refusal
     if request.host:
-        return (
-            _("The worker %s began to look and gave no answer. Its log may have the reason.") % request.worker
-        )
+        text = _("The worker %s began the check and gave no answer. Its log may have the reason.")
+        return text % request.worker
     return _(
-        "No worker took the request within %d s. A worker that executes a run looks at its machine after the "
+        "No worker took the request within %d s. A worker that executes a run checks its machine after the "
         "run: ask again then."
     ) % (machine_looks.WAIT_S)
 
@@ -93,7 +92,7 @@ def situation(look: MachineLook) -> str:
     """Whether now is a bad moment, with the reasons."""
     found = troubles(look)
     if not found:
-        return _("Nothing disturbs now: %s.") % "; ".join(_quiet(look))
+        return _("The machine is quiet: %s.") % "; ".join(_quiet(look))
     return _("Now is a bad moment: %s.") % "; ".join(_reason(each, look) for each in found)
 
 
@@ -106,7 +105,8 @@ def advice(look: MachineLook) -> str:
     if all(trouble.source != SPEED for trouble in found):
         return waiting
     steadier = _(
-        "With one client, the placement together may have narrower intervals; its ratios are others."
+        "With one client, the placement together may have narrower intervals. Its ratios cannot be compared"
+        " with those of other placements."
     )
     return f"{waiting} {steadier}"
 
@@ -127,10 +127,7 @@ def _reason(trouble: Trouble, look: MachineLook) -> str:
         return _("other programs%(programs)s use %(share)s of CPU %(cpu)d") % words
     if trouble.source == SPEED:
         words = {"share": short_percent(trouble.share)}
-        return (
-            _("the CPUs are not steady, equal work takes %(share)s more or less from moment to moment")
-            % words
-        )
+        return _("CPU speed varies, so the time for equal work varies by %(share)s") % words
     assert trouble.us is not None
     return _("a process that wakes up waits %s ms for a CPU") % number(trouble.us / 1000)
 
@@ -145,7 +142,7 @@ def _quiet(look: MachineLook) -> Iterable[str]:
         yield _("the hypervisor takes %s") % short_percent(look.steal)
     yield _("a process that wakes up waits %s ms for a CPU") % number(look.wake_up_us[1] / 1000)
     if look.scatter is not None:
-        yield _("equal work takes %s more or less from moment to moment") % short_percent(look.scatter)
+        yield _("the time for equal work varies by %s") % short_percent(look.scatter)
 
 
 def _programs(look: MachineLook) -> str:

@@ -98,7 +98,7 @@ def preview(
     not saved.
     """
     workers = live_workers()
-    skipped = skipped_layers(benchmark, workers)
+    skipped = missing_layers(benchmark.layers, workers)
     found = tuple(_environments(benchmark.environments if environments is None else environments, workers))
     only = DEFAULT if found else ""  # what workers know of themselves is of their own environment
     left_out = [LeftOut(layer=layer, environment=only, reason=reason) for layer, reason in skipped.items()]
@@ -148,11 +148,6 @@ def time_s(plan: Plan) -> float:
     is_asked = plan.definition.is_fixed or plan.definition.budget_s
     most_s = math.inf if is_asked else get_settings().MAX_RUN_SECONDS
     return min(promised_s(plan), most_s)
-
-
-def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:
-    """The benchmark's layers that none of the workers can run, each with the reason."""
-    return missing_layers(benchmark.layers, workers)
 
 
 def missing_layers(layers: Iterable[str], workers: list[Worker]) -> dict[str, str]:

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from pgperf.core.records import SliceRecord, Variant, VariantBlock
+from pgperf.core.records import VARIANT_FIELDS, SliceRecord, VariantBlock
 from pgperf.models import BlockResult, Run
-from pgperf.reports.csv_files import cell_text
+from pgperf.reports.csv_files import cell_value
 from pgperf.runs import block_codec
 
-_VARIANT = tuple(field.name for field in fields(Variant))
 _SLICE = tuple(field.name for field in fields(SliceRecord))
-HEAD = ("run_id", "benchmark", "database", "attempt", "label", *_VARIANT, "cohort", "block", *_SLICE)
+HEAD = ("run_id", "benchmark", "database", "attempt", "label", *VARIANT_FIELDS, "cohort", "block", *_SLICE)
 
 
 def slices_csv(run: Run) -> Iterator[str]:
@@ -41,14 +40,10 @@ def _blocks(run: Run) -> Iterator[BlockResult]:
 def _cells(run: Run, attempt: int, block: VariantBlock) -> Iterator[tuple[Any, ...]]:
     variant = block.variant
     lead = (run.pk, run.benchmark_name, run.database_name, attempt, variant.label)
-    key = (*(getattr(variant, name) for name in _VARIANT), block.cohort, block.block)
-    shown = tuple(_cell(value) for value in (*lead, *key))
+    key = (*(getattr(variant, name) for name in VARIANT_FIELDS), block.cohort, block.block)
+    shown = tuple(cell_value(value) for value in (*lead, *key))
     for piece in block.slices:
-        yield *shown, *(_cell(getattr(piece, name)) for name in _SLICE)
-
-
-def _cell(value: Any) -> Any:
-    return cell_text(value) if isinstance(value, str) else value
+        yield *shown, *(cell_value(getattr(piece, name)) for name in _SLICE)
 
 
 def _lines(rows: Iterable[tuple[Any, ...]]) -> str:

@@ -2,8 +2,11 @@
 where unknown.
 """
 
+from pgperf.analysis import cpu_account
+from pgperf.analysis.variant_summary import COLD_PHASES
+
 LATENCY = ("min", "mean", "stddev", "variation", "p50", "p90", "p95", "p99", "max")
-COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
+COLD = COLD_PHASES
 #: The phases of an operation that connects; each has the keys of LATENCY.
 PHASES = ("connect", "operate", "close")
 #: Those of an HTTP request beside connect, likewise.
@@ -24,8 +27,8 @@ SERVING = CPU[:7]
 SHARE = (
     "clients", "proxy", "web", "pooler", "server", "auxiliaries", "other", "unattributed", "iowait", "steal", "idle",
 )  # fmt: skip
-WAIT = ("client", "proxy", "web", "pooler", "server")
-SWITCHES = tuple(f"{role}_{kind}" for role in WAIT for kind in ("voluntary", "involuntary"))
+WAIT = cpu_account.ROLES
+SWITCHES = cpu_account.SWITCHES
 HOST = ("us", "sy", "ni", "id", "wa", "hi", "si", "st", "load1", "load5", "load15")
 PROCESS = ("role", "pid", "name", "user", "cpu_percent", "rss_bytes", "cpu_s")
 #: What backends were found doing; PostgreSQL's own classes, and "CPU" for none.

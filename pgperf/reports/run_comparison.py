@@ -153,7 +153,8 @@ class RunComparison:
             _("The times per operation are those of the runs’ own pages.")
             if self.of_pages
             else _(
-                "The times per operation are the centres of the blocks, which the runs’ pages may not show."
+                "The times per operation are estimates from the blocks; they can differ slightly from those"
+                " of the runs’ own pages."
             )
         )
         quotient = _("The ratio is their quotient, and the change is their difference.")
@@ -373,7 +374,10 @@ def _nothing_found(told: Sequence[Change]) -> str:
     undecided = [change for change in told if change.outcome == INCONCLUSIVE]
     if not undecided:
         return _("The comparison shows no difference between the two runs.")
-    return _("No difference is shown. Inconclusive comparisons: %(undecided)d of %(count)d. %(why)s") % {
+    text = _(
+        "No significant difference is shown. Inconclusive comparisons: %(undecided)d of %(count)d. %(why)s"
+    )
+    return text % {
         "undecided": len(undecided), "count": len(told), "why": " ".join(_reasons(undecided)),
     }  # fmt: skip
 

@@ -77,7 +77,10 @@ def _remedy(run: Run) -> str:
     placed = (run.environment.get("placement") or {}).get("placement")
     asked = run.definition or {}
     if placed == "apart" and list(asked.get("clients", ())) == [1] and asked.get("workers") == 1:
-        return _("run longer, on a quieter machine, or with the placement together, whose ratios are others.")
+        return _(
+            "run longer, on a quieter machine, or with the placement together. Its ratios cannot be compared"
+            " with those of other placements."
+        )
     return _("run longer or on a quieter machine.")
 
 

@@ -6,6 +6,7 @@ templates/pgperf/sections/, and an entry in SECTIONS with its topic.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -146,12 +147,12 @@ class Result:
 
 
 def result(
-    run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), *, is_first: bool = False
+    run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), **earlier: Any
 ) -> Result:
     """A finished run's charts and tables, in two queries. A third one sets it against the run
-    `before`; `is_first`: the reader may see none. `changes`: the changes over runs up to this one.
+    `before`. `changes`: the changes over runs up to this one; `earlier`: other fields of its rows.
     """
-    return result_of(read(run, before, changes, is_first=is_first))
+    return result_of(read(run, before, changes, **earlier))
 
 
 def result_of(rows: RunRows) -> Result:

@@ -128,7 +128,7 @@ def title(staircase: Staircase, among: Sequence[Staircase]) -> str:
     variant = staircase.steps[0].variant
     parts = [clients_title(variant.clients), *_differing_settings(staircase, among)]
     delay_ms = apart(variant.route)[1]
-    parts += [_("%s ms farther away") % f"{delay_ms:g}"] if delay_ms else []
+    parts += [_("+%s ms simulated network delay") % f"{delay_ms:g}"] if delay_ms else []
     return " · ".join(parts)
 
 

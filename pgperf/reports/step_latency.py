@@ -70,16 +70,18 @@ def percentiles(staircase: Staircase) -> Chart | None:
 
 
 def percentile_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
-    """The numbers of the chart, and whether each step held the rate; no rows for a closed loop."""
+    """The numbers of the chart, and whether each step sustained the rate; no rows for a closed
+    loop.
+    """
     caption = _("Response time of each step at %(rate)s, %(title)s") % {
         "rate": rate_title(_rate(staircase)),
         "title": staircases.title(staircase, [each for each in among if _rate(each) == _rate(staircase)]),
     }
     columns = (
         text_column(_("Step")),
-        text_column(_("rate held")),
+        text_column(_("rate sustained")),
         *(time_column(name, follows=at > 0) for at, name in enumerate((*PERCENTILES, "max"))),
-        Column(_("skipped")),
+        Column(_("skipped"), _("operations")),
     )
     rows = [
         (

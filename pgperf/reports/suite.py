@@ -225,7 +225,7 @@ def mean_table(rows: RunRows) -> Table:
         interval_column("low", "high"),
         Column(_("blocks"), keys=("blocks", "sample")),
         text_column(_("workloads"), "workloads"),
-        _telling(_("environment"), "environment", (mean.environment for mean in means)),
+        _telling(_("Python environment"), "environment", (mean.environment for mean in means)),
         _telling(_("rate"), "rate", (mean.rate for mean in means)),
         _telling(_("load hosts"), "hosts", (mean.hosts for mean in means)),
         _telling(

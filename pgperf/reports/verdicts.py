@@ -85,9 +85,10 @@ def _claim(verdict: ShownVerdict) -> Cell:
 def _graded(verdict: ShownVerdict) -> Note:
     """How undisturbed the measurement was."""
     if verdict.share is None:
-        return Note(_("how undisturbed the measurement was is not known"))
+        return Note(_("pgperf could not find out how disturbed the measurement was"))
     share = _("less than 0.1 %") if verdict.share < LEAST_SHARE else _at_most(verdict.share)
-    return Note(_("measurement %(grade)s: %(share)s of the time") % {"grade": verdict.grade, "share": share})
+    text = _("measurement %(grade)s: disturbances took %(share)s of the time")
+    return Note(text % {"grade": verdict.grade, "share": share})
 
 
 def _at_most(share: float) -> str:
@@ -283,7 +284,7 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
 
 
 def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
-    titles = {"confirmed": _("confirmed"), "withdrawn": _("withdrawn"), "undecided": _("could not tell")}
+    titles = {"confirmed": _("confirmed"), "withdrawn": _("withdrawn"), "undecided": _("inconclusive")}
     outcome = titles.get(confirmation.outcome, confirmation.outcome)
     return f"{outcome}; {verdict_kinds.confirmation_evidence(verdict)}"
 
@@ -334,7 +335,7 @@ def _disturbed_by(verdict: Verdict) -> str:
     }
     if grade.others != grade.share:
         return _("Disturbances took at most %(share)s of the time: %(evidence)s") % names
-    return _("Others took at most %(share)s of the time: %(evidence)s") % names
+    return _("Other processes and the hypervisor took at most %(share)s of the time: %(evidence)s") % names
 
 
 def _failed(checks: Checks) -> Iterator[str]:

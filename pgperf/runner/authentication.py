@@ -27,7 +27,8 @@ from pgperf.core.records import Route
 from pgperf.runner.client_process import POLL_S, look_up
 
 _PROTOCOL_3 = 196608
-_SSL_REQUEST = struct.pack("!ii", 8, 80877103)
+#: Asks the server for TLS.
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 _AUTHENTICATION, _CLEAR_TEXT_PASSWORD, _SASL, _SASL_CONTINUE = b"R", 3, 10, 11
 #: The names in pg_hba.conf, by the code of the request. The server asks for nothing in three cases.
 _METHODS = {0: "none (trust, peer or certificate)", 3: "password", 5: "md5", 7: "gss", 9: "sspi"}
@@ -161,7 +162,7 @@ def _session(route: Route, address: "_Address", encrypted: bool) -> Iterator[soc
         if not encrypted:
             yield plain
             return
-        plain.sendall(_SSL_REQUEST)
+        plain.sendall(SSL_REQUEST)
         if plain.recv(1) != b"S":
             yield None
             return

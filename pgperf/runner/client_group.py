@@ -8,7 +8,7 @@ import numpy as np
 from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ProtocolError
 from pgperf.core.host_part import WHOLE, HostPart
-from pgperf.core.limits import STATEMENT_TIMEOUT_S
+from pgperf.core.limits import REQUEST_DEADLINE_S, STATEMENT_TIMEOUT_S
 from pgperf.core.records import Variant
 from pgperf.runner import open_loop
 from pgperf.runner.client_process import ClientProcess
@@ -22,8 +22,8 @@ SLICE_GRACE_S = 15.0
 #: A client times out when an operation takes this many times as long as in its calibration.
 _TIMEOUT_FACTOR = 4
 #: How long the requests of a slice may fail before their client ends and says why: two of them, each
-#: with its deadline of 10 s.
-_FAILING_S = 20.0
+#: with its deadline.
+_FAILING_S = 2.0 * REQUEST_DEADLINE_S
 #: Time between arming several clients and their common start, plus the time that each connection
 #: adds.
 _ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000

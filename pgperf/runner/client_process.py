@@ -56,7 +56,7 @@ POLL_S = 1.0
 M = TypeVar("M", bound=protocol.Message)
 
 
-_on_wait: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: None)
+_on_wait: ContextVar[Callable[[], None]] = ContextVar("on_wait", default=lambda: None)
 
 
 @contextmanager

@@ -20,7 +20,6 @@ SECONDS = 5.0
 _LATEST_S = 30.0  # beyond it, on a machine that hardly works
 _ROLE = "pgperf"
 _NOT_BUSY = tuple(top.HOST.index(name) for name in ("id", "wa", "st"))
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 #: CPU -> the seconds that it worked so far.
 Busy = dict[int, float]
@@ -90,7 +89,7 @@ def busy_s(proc: Path) -> Busy:
 
 
 def _busy(ticks: list[int]) -> float:
-    return _TICK_S * sum(count for at, count in enumerate(ticks) if at not in _NOT_BUSY)
+    return top.TICK_S * sum(count for at, count in enumerate(ticks) if at not in _NOT_BUSY)
 
 
 def _worked(cpus: set[int], seconds: float) -> dict[str, Any]:
@@ -104,4 +103,4 @@ def _worked(cpus: set[int], seconds: float) -> dict[str, Any]:
         )
         return dict(json.loads(done.stdout))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise LookFailed(f"the look at the machine failed ({type(error).__name__}); try again") from None
+        raise LookFailed(f"the check of the machine failed ({type(error).__name__}); try again") from None

@@ -1,4 +1,5 @@
-"""Sends messages to Celery's broker within seconds, or fails.
+"""Sends messages to Celery's broker: each `send` raises BrokerUnreachable within seconds where the
+broker does not take the message.
 
 The row that a message names holds the state.
 """
@@ -50,42 +51,27 @@ def load_queue(name: str) -> str:
 
 
 def send(run_id: int, queue: str) -> None:
-    """Put the run's message on a queue.
-
-    Raises BrokerUnreachable within seconds when the broker does not take it.
-    """
+    """Put the run's message on a queue."""
     _put(TASK, run_id, queue)
 
 
 def send_watch(row_id: int, queue: str) -> None:
-    """Ask an agent to watch.
-
-    Raises BrokerUnreachable within seconds when the broker does not take it.
-    """
+    """Ask an agent to watch."""
     _put(WATCH, row_id, queue)
 
 
 def send_load(row_id: int, queue: str) -> None:
-    """Ask a load host to take part in a run.
-
-    Raises BrokerUnreachable within seconds when the broker does not take it.
-    """
+    """Ask a load host to take part in a run."""
     _put(LOAD, row_id, queue)
 
 
 def send_statements(row_id: int, queue: str) -> None:
-    """Ask a worker for the statements of a server.
-
-    Raises BrokerUnreachable within seconds when the broker does not take it.
-    """
+    """Ask a worker for the statements of a server."""
     _put(STATEMENTS, row_id, queue)
 
 
 def send_look(row_id: int, queue: str) -> None:
-    """Ask a worker to look at its machine.
-
-    Raises BrokerUnreachable within seconds when the broker does not take it.
-    """
+    """Ask a worker to look at its machine."""
     _put(LOOK, row_id, queue)
 
 

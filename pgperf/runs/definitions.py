@@ -344,5 +344,5 @@ def _asked_load_hosts(overrides: Overrides, definition: records.Definition) -> N
 def _some_mode_possible(definition: records.Definition) -> None:
     if not any(mode in LAYERS[layer].modes for layer in definition.layers for mode in definition.modes):
         raise InvalidDefinition(
-            f"modes: none of {', '.join(definition.layers)} knows {', '.join(definition.modes)}"
+            f"modes: none of {', '.join(definition.layers)} supports {', '.join(definition.modes)}"
         )

@@ -32,10 +32,10 @@ def ask(queue: str) -> MachineLook:
     Raises RunConflict while pgperf is paused or all workers execute runs, and BrokerUnreachable.
     """
     if state.pause():
-        raise RunConflict("pgperf is paused: no worker looks at its machine before the pause ends")
+        raise RunConflict("pgperf is paused: no worker checks its machine before the pause ends")
     if busy := state.runs_of_all_workers():
         names = " or ".join(f"run {run.pk}" for run in busy)
-        raise RunConflict(f"no worker is free to look at its machine: wait until {names} has ended")
+        raise RunConflict(f"no worker is free to check its machine: wait until {names} has ended")
     if waiting := _waiting().filter(queue=queue).first():
         return waiting
     _forget_old()
@@ -62,13 +62,13 @@ def newest_request() -> MachineLook | None:
 
 def claim(row_id: int, worker: str) -> bool:
     """Take a request; False if it is answered, taken or too old."""
-    return bool(_waiting().filter(pk=row_id, host="").update(host=state.load_host(), worker=worker))
+    return bool(_waiting().filter(pk=row_id, host="").update(host=state.this_machine(), worker=worker))
 
 
 def begin_here() -> MachineLook:
     """A request that this process, no worker, takes itself."""
     _forget_old()
-    return _rows().create(asked_at=Now(), host=state.load_host())
+    return _rows().create(asked_at=Now(), host=state.this_machine())
 
 
 def answer(row_id: int, found: Look) -> None:
@@ -90,7 +90,7 @@ def newest_of_workers() -> MachineLook | None:
 
 def valid_here() -> MachineLook | None:
     """The newest answer from this machine, unless it is old."""
-    return _found().filter(host=state.load_host()).first()
+    return _found().filter(host=state.this_machine()).first()
 
 
 def age_s(row: MachineLook) -> float:

@@ -43,6 +43,8 @@ RESEND_SECONDS = 20
 #: Workers write a heartbeat every `heartbeat.BEAT_SECONDS`; after this time without one they count
 #: as gone.
 WORKER_SECONDS = 45
+#: After this time they missed one.
+LATE_SECONDS = 15
 _SENDING = "Being sent."
 _PAUSED = "pgperf is paused: the run starts when the pause ends."
 
@@ -195,7 +197,7 @@ def claim(run_id: int, worker: str) -> Run:
     message says for whom), RunConflict when the run is not there to be taken.
     """
     _wait_while_paused(run_id)
-    host = load_host()
+    host = this_machine()
     for _ in range(3):  # the holder may end, or turn out to be dead, while we look
         if _is_held(run_id, host) and (holder := _wait_for_holder(run_id, host)):
             raise RunWaits(_waits(holder, host))
@@ -205,7 +207,7 @@ def claim(run_id: int, worker: str) -> Run:
             mark_lost()
             if holder := _wait_for_holder(run_id, host):
                 raise RunWaits(_waits(holder, host)) from None
-    raise RunWaits("Waits for its turn: others were quicker.")
+    raise RunWaits("Waiting: another run started first on this database or machine.")
 
 
 def claimed_here(run_id: int, worker: str) -> Run | None:
@@ -546,7 +548,20 @@ def live_load_workers() -> QuerySet[Worker]:
 
 def live_load_hosts() -> list[str]:
     """The names of those hosts."""
-    queues = live_load_workers().values_list("queue", flat=True)
+    return _names_of(live_load_workers())
+
+
+def load_hosts_to_ask() -> list[str]:
+    """Those names; last the hosts that missed a heartbeat, which may be dead.
+
+    The order of all others does not depend on the moment, so that the next run has the same hosts.
+    """
+    punctual = _names_of(live_load_workers().filter(last_seen__gte=Now() - timedelta(seconds=LATE_SECONDS)))
+    return punctual + [name for name in live_load_hosts() if name not in punctual]
+
+
+def _names_of(load_workers: QuerySet[Worker]) -> list[str]:
+    queues = load_workers.values_list("queue", flat=True)
     return sorted({queue.removeprefix(broker.load_queue("")) for queue in queues})
 
 
@@ -577,7 +592,7 @@ def runs_of_all_workers() -> list[Run]:
     return runs if workers == {run.worker for run in runs} else []
 
 
-def load_host() -> str:
+def this_machine() -> str:
     """Which machine this is, the same in all its containers."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -6,15 +6,14 @@ of the two beside it. The lowest layer has no step: its figure is its time per o
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from pgperf.core.records import Variant
+from pgperf.core.records import VARIANT_FIELDS, Variant
 from pgperf.models import ComparisonResult, Run, VariantResult
 
-_IDENTITY = tuple(each.name for each in fields(Variant))
 #: Layers that cannot have workers stand beside the workers of others, with as many connections.
 _BESIDE = frozenset({"layer", "clients", "workers"})
 
@@ -74,8 +73,8 @@ def steps_of(run: int, using: str | None = None) -> dict[Step, Variant]:
     """The steps of a run in the order of its table, in two queries."""
     rows = VariantResult.objects.using(using).filter(run=run, control=0).order_by("position")
     variants = {
-        pk: (label, Variant(**dict(zip(_IDENTITY, identity, strict=True))))
-        for pk, label, *identity in rows.values_list("pk", "label", *_IDENTITY)
+        pk: (label, Variant.of_values(identity))
+        for pk, label, *identity in rows.values_list("pk", "label", *VARIANT_FIELDS)
     }
     pairs = ComparisonResult.objects.using(using).filter(run=run, aa=False).order_by("position")
     below = dict(

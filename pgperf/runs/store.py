@@ -10,7 +10,7 @@ from django.db import router, transaction
 
 from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.analysis.verdict import Verdict
-from pgperf.core.records import Timings, Variant, VariantBlock
+from pgperf.core.records import VARIANT_FIELDS, Timings, Variant, VariantBlock
 from pgperf.models import BlockResult, ComparisonResult, Run, VariantResult
 from pgperf.runs import block_codec, state
 
@@ -57,9 +57,7 @@ def save_summary(run: Run, summary: Mapping[str, Any], **more: Any) -> None:
     rest = {key: value for key, value in summary.items() if key not in ("variants", "comparisons")}
     with transaction.atomic(using=using):
         _replace(run, VariantResult, summary["variants"])
-        named = (
-            VariantResult.objects.using(using).filter(run=run).only(*(each.name for each in fields(Variant)))
-        )
+        named = VariantResult.objects.using(using).filter(run=run).only(*VARIANT_FIELDS)
         stored = {row.identity: row for row in named}
         _replace(run, ComparisonResult, [_comparison_row(each, stored) for each in summary["comparisons"]])
         _update(run, summary=finite({**rest, **more}), analysis_version=summary["analysis_version"])

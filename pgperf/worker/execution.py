@@ -45,7 +45,7 @@ from pgperf.runner.server import load_limits
 from pgperf.runs import changes, confirmation, query_access, state, store
 from pgperf.runs.db_retry import is_outage, retry_while_down
 from pgperf.runs.definitions import starting_here
-from pgperf.worker import block_hooks, change_mail, environments, machine_look
+from pgperf.worker import block_hooks, change_mail, environments, machine_look, web_origin
 from pgperf.worker.environments import Usable
 from pgperf.worker.lifeline import Lifeline
 from pgperf.worker.recorder import ProgressListener, Recorder
@@ -163,7 +163,7 @@ def _summarise_ended(run: Run) -> bool:
         if _summarise_part(run, definition, skipped):
             return True
     except PgperfError as error:
-        logger.warning("run %s: its finished blocks cannot be summarised here: %s", run.pk, error)
+        logger.warning("run %s: its completed blocks cannot be summarised here: %s", run.pk, error)
     _not_summarisable.add(run.pk)
     return False
 
@@ -198,7 +198,8 @@ class _ClaimedRun:
             page_sessions.opened(run, definition) as with_cookies,
         ):
             machine = replace(machine, before_block=partial(block_hooks.begin_block, routes))
-            plan = self._encrypted(replace(plan, definition=with_cookies), routes)
+            asked = web_origin.asked_there(with_cookies, near.values())
+            plan = self._encrypted(replace(plan, definition=asked), routes)
             self._prepare(plan, routes)
             guarded = self._guarded_routes(plan, routes)
             with closing(AgentController(run)) as agent, _load_hosts(run, plan) as load_hosts:
@@ -438,7 +439,7 @@ def _summarise_part(run: Run, definition: Definition, skipped: Sequence[LeftOut]
     except Error:
         raise
     except Exception as error:
-        logger.error("run %s: its finished blocks could not be summarised: %s", run.pk, _trace(error))
+        logger.error("run %s: its completed blocks could not be summarised: %s", run.pk, _trace(error))
         return False
     return True
 

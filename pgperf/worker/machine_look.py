@@ -33,8 +33,8 @@ def look_and_keep() -> Look:
 
 def look() -> Look:
     """Raises LookFailed, also while a run measures here: the look would disturb it."""
-    if state.busy_with(state.load_host()):
-        raise LookFailed("a run of pgperf measures on this machine now; look again when it has ended")
+    if state.busy_with(state.this_machine()):
+        raise LookFailed("a run of pgperf measures on this machine now; check again when it has ended")
     return machine_look.look()
 
 

@@ -6,7 +6,6 @@ A query is a JSON object: `model` ("app.Model"), `fetch` (see FETCHES), `lookup`
 `prefetch_related`, `ordering` and `values` (fields of a values list), and `limit` (0: none).
 """
 
-import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from django.db import router
 from django.db.models import Model, QuerySet
 from django.utils.translation import gettext as _
 
+from pgperf.core.json_scalar import is_json_scalar
 from pgperf.workloads import query_access
 
 FETCHES = ("get", "list", "first", "count", "exists", "values_list")
@@ -67,16 +67,17 @@ def build(query: Mapping[str, Any]) -> Callable[[], Any]:
 
     Raises ValidationError like `check`.
     """
-    check(query)
-    model, fetch = _model(query), _FETCH[query["fetch"]]
-    parts = dict(query)
-    return lambda: fetch(_query_set(model, parts), parts)
+    return _built(query, _FETCH)
 
 
 def build_async(query: Mapping[str, Any]) -> Callable[[], Awaitable[Any]]:
     """Like `build`, for an event loop: with the asynchronous methods of query sets."""
+    return _built(query, _FETCH_ASYNC)
+
+
+def _built(query: Mapping[str, Any], fetches: Mapping[str, Callable[..., Any]]) -> Callable[[], Any]:
     check(query)
-    model, fetch = _model(query), _FETCH_ASYNC[query["fetch"]]
+    model, fetch = _model(query), fetches[query["fetch"]]
     parts = dict(query)
     return lambda: fetch(_query_set(model, parts), parts)
 
@@ -165,7 +166,7 @@ def _lookup_problem(model: type[Model], name: str, value: Any) -> str:
     """
     if name.startswith("_"):  # private parameters of filter() begin with an underscore
         return _('"%s" is not a field: names of lookups do not begin with an underscore.') % name
-    if not all(_is_scalar(item) for item in (value if isinstance(value, list) else [value])):
+    if not all(is_json_scalar(item) for item in (value if isinstance(value, list) else [value])):
         return _("%s: give text, a number, true, false, null, or a list of these.") % name
     try:
         model._default_manager.filter(**{name: value})
@@ -174,10 +175,6 @@ def _lookup_problem(model: type[Model], name: str, value: Any) -> str:
     except (FieldError, TypeError, ValueError, AttributeError, OverflowError) as error:
         return f"{name}: {error}"
     return ""
-
-
-def _is_scalar(item: Any) -> bool:
-    return math.isfinite(item) if isinstance(item, float) else not isinstance(item, list | dict)
 
 
 def _fetch_problems(query: Mapping[str, Any], _unused: type[Model]) -> Iterator[str]:

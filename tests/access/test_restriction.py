@@ -1,8 +1,7 @@
 """What groups hide stays hidden, whatever is deleted or emptied, in any order."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +26,7 @@ from pgperf.runs.definitions import freeze
 from pgperf.worker import execution
 from tests import factories
 from tests.admin.form_data import form_data
+from tests.kept_rows import undone
 from tests.runner.builders import definition
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_heartbeat")]
@@ -115,13 +115,6 @@ def delete(row: Model) -> bool:
     return True
 
 
-@contextmanager
-def rolled_back() -> Iterator[None]:
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
-
-
 def stored() -> tuple[Any, ...]:
     """Every row of pgperf, every user, group and membership as text, without the numbers of links,
     which a deletion may make anew.
@@ -175,7 +168,7 @@ class Deletions:
         return self.known[state]
 
     def orders_from(self, gone: tuple[str, ...], name: str) -> int:
-        with rolled_back():
+        with undone():
             row = getattr(self.site, name)
             return self.orders((*gone, name)) if delete(type(row).objects.get(pk=row.pk)) else 0
 
@@ -198,7 +191,7 @@ def test_pages_files_and_json_show_nothing_after_a_deletion(given: tuple[str, ..
     hidden = {str(row): row for row in site.rows() if (type(row).__name__, row.pk) not in seen}
     shown = {}
     for name in DELETED:
-        with rolled_back():
+        with undone():
             shown[name] = after_deletion(name, deepcopy(site), hidden)
     assert not any(shown.values()), shown
 
@@ -217,7 +210,7 @@ def test_pages_files_and_json_show_the_run_to_a_superuser_after_a_deletion(site:
     site.give(*KINDS)
     factories.make_results(site.run)
     for name in DELETED:
-        with rolled_back():
+        with undone():
             left = deepcopy(site)
             getattr(left, name).delete()
             assert left.run.benchmark_name in everything(client(left.superuser), left), name
@@ -580,7 +573,8 @@ class TestDeletePages:
         site.give("database")
         page = reverse("admin:pgperf_database_delete", args=[site.database.pk])
         text = client(site.member).get(page).content.decode()
-        assert f"Benchmarks that lose the default database {SECRET}-database. Then only insiders" in text
+        lost = f"Benchmarks that lose the default database {SECRET}-database."
+        assert f"{lost} Then only superusers and members of insiders may see them:" in text
         assert f"Runs of {SECRET}-database that only superusers may see then:" in text
         assert f"<li>{site.run}</li>" in text
 
@@ -606,7 +600,7 @@ class TestDeletePages:
         found = {
             each.text.partition("Then ")[2]: each for each in of_deletion([site.database], site.superuser)
         }
-        everyone = "only group-2, insiders may see them:"
+        everyone = "only superusers and members of group-2, insiders may see them:"
         assert found[everyone].names == [str(site.benchmark), str(more[0]), str(more[2])]
         assert found["only superusers may see them:"].names == [str(more[1])]
         hidden = {each.text: each for each in of_deletion([site.database], site.stranger)}

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -448,7 +447,7 @@ class TestDoctor:
         make_benchmark("small", layers=["psycopg", "django_orm"], precision=2.0)
         text = pgperf("doctor")
         assert (
-            "ok       this machine now: Nothing disturbs now: other programs use at most 3 % of a CPU" in text
+            "ok       this machine now: The machine is quiet: other programs use at most 3 % of a CPU" in text
         )
         assert re.search(r"ok +precision of small: quick about ±.* in .*; full about ±.* in ", text)
         monkeypatch.setattr(machine_look, "look", lambda: look(others={1: 0.4}))
@@ -466,12 +465,12 @@ class TestDoctor:
         (note,) = (each for each in doctor.outlook() if "elsewhere" in each.text)
         assert (note.mark, note.subject) == ("note", "this machine now")
         assert note.text == (
-            "the look is at web1; by their names, these workers measure elsewhere: pgperf@db1"
+            "the check is of web1; by their names, these workers measure elsewhere: pgperf@db1"
         )
         assert note.hint.startswith("run pgperf doctor on the worker's machine")
 
     def test_while_a_run_measures_here_it_does_not_look(self, demo: Database) -> None:
-        make_run(Run.Status.RUNNING, database=demo, busy_host=state.load_host())
+        make_run(Run.Status.RUNNING, database=demo, busy_host=state.this_machine())
         assert "note     this machine now: a run of pgperf measures on this machine now" in pgperf("doctor")
 
     def test_it_connects_as_an_own_workload_does(
@@ -693,13 +692,6 @@ class TestDoctor:
         assert found.text == "1 migration is not applied"
 
 
-@pytest.fixture
-def closed_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 class TestErrors:
     def test_the_sites_database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def away(*_: Any) -> None:
@@ -710,7 +702,7 @@ class TestErrors:
 
     def test_settings_are_wrong(self, settings: Any) -> None:
         settings.PGPERF = {"TYPO": 1}
-        assert "PGPERF['TYPO'] is no setting" in refusal("list")
+        assert "PGPERF['TYPO'] is not a setting" in refusal("list")
 
     @pytest.mark.parametrize(
         ("words", "error"),

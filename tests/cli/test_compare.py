@@ -57,7 +57,7 @@ def test_a_limit_within_the_interval_is_undecided() -> None:
     before, after = ended(), ended({"django_orm": 1.1})
     error = failure(before.pk, after.pk, "--fail-on", "10%")
     assert error.returncode == 3
-    assert str(error).startswith("Undecided, may be worse by more than 10 %: django_orm · socket ×1.100; ")
+    assert str(error).startswith("Inconclusive, may be worse by more than 10 %: django_orm · socket ×1.100; ")
     assert "psycopg ·" not in str(error)
 
 
@@ -266,17 +266,19 @@ def test_a_file_that_is_no_export_is_refused(spoil: Callable[[dict[str, Any]], A
 
 #: What a changed file says, and how the refusal names the field.
 FIELDS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "levels[0].log_us has 700, which is no number from -35 to 35": lambda data: data["levels"][0].update(
+    "levels[0].log_us has 700, which is not a number from -35 to 35": lambda data: data["levels"][0].update(
         log_us=[[700] * 6]
     ),
     "levels[0].log_us has -36": lambda data: data["levels"][0].update(log_us=[[-36.0] * 6]),
     "levels[0].log_us[0][0] is inf": lambda data: data["levels"][0].update(log_us=[[float("inf")] * 6]),
     "levels[0].log_us[0][0] is nan": lambda data: data["levels"][0].update(log_us=[[float("nan")]]),
-    "levels[1].log_over is no list of at most 2": lambda data: data["levels"][1].update(log_over=[[1]] * 3),
-    "levels[0].us is 1e+300, which is no time": lambda data: data["levels"][0].update(us=1e300),
-    "levels[0].us is 5e-324, which is no time": lambda data: data["levels"][0].update(us=5e-324),
-    "levels[0].us is an odd text, which is no time": lambda data: data["levels"][0].update(us="5"),
-    "levels[0].us is True, which is no time": lambda data: data["levels"][0].update(us=True),
+    "levels[1].log_over is not a list of at most 2": lambda data: data["levels"][1].update(
+        log_over=[[1]] * 3
+    ),
+    "levels[0].us is 1e+300, which is not a time": lambda data: data["levels"][0].update(us=1e300),
+    "levels[0].us is 5e-324, which is not a time": lambda data: data["levels"][0].update(us=5e-324),
+    "levels[0].us is an odd text, which is not a time": lambda data: data["levels"][0].update(us="5"),
+    "levels[0].us is True, which is not a time": lambda data: data["levels"][0].update(us=True),
     "levels[0].widening is 1e+300": lambda data: data["levels"][0].update(widening=1e300),
     "levels[0].base_layer is a list": lambda data: data["levels"][0].update(base_layer=[]),
     "levels[0].variant.clients is an odd text": lambda data: data["levels"][0]["variant"].update(clients="x"),
@@ -285,19 +287,21 @@ FIELDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "levels[0].variant: got an unexpected keyword": lambda data: data["levels"][0]["variant"].update(x=1),
     "levels[0] has no 'us_over'": lambda data: data["levels"][0].pop("us_over"),
     "levels is missing": lambda data: data.pop("levels"),
-    "levels is no list": lambda data: data.update(levels={}),
-    "variants[0].verdict is no object": lambda data: data["variants"][0].update(verdict=[1]),
-    "variants[0].verdict.grade.share is no share from 0 to 1": lambda data: data["variants"][0].update(
+    "levels is not a list": lambda data: data.update(levels={}),
+    "variants[0].verdict is not an object": lambda data: data["variants"][0].update(verdict=[1]),
+    "variants[0].verdict.grade.share is not a share from 0 to 1": lambda data: data["variants"][0].update(
         verdict={"grade": {"word": "poor", "share": 2, "disturbances": []}}
     ),
-    "run.id is no number of a run": lambda data: data["run"].update(id=2**63),
-    "run.benchmark is None, which is no name": lambda data: data["run"].update(benchmark=None),
-    "run.benchmark is an odd text, which is no name": lambda data: data["run"].update(benchmark="\x1b[2J"),
-    "run.database is an odd text, which is no name": lambda data: data["run"].update(database="x" * 301),
-    "run.benchmark has text that is no Unicode": lambda data: data["run"].update(benchmark="\ud800"),
+    "run.id is not the number of a run": lambda data: data["run"].update(id=2**63),
+    "run.benchmark is None, which is not a name": lambda data: data["run"].update(benchmark=None),
+    "run.benchmark is an odd text, which is not a name": lambda data: data["run"].update(benchmark="\x1b[2J"),
+    "run.database is an odd text, which is not a name": lambda data: data["run"].update(database="x" * 301),
+    "run.benchmark has text that is not Unicode": lambda data: data["run"].update(benchmark="\ud800"),
     "run.quick is neither true nor false": lambda data: data["run"].update(quick=0),
-    "run.started is no time of a run": lambda data: data["run"].update(started="0001-01-01T00:00:00+00:00"),
-    "run.definition is no object": lambda data: data["run"].update(definition=[]),
+    "run.started is not a time of a run": lambda data: data["run"].update(
+        started="0001-01-01T00:00:00+00:00"
+    ),
+    "run.definition is not an object": lambda data: data["run"].update(definition=[]),
     "run.environment.x" + "[0]" * 14 + "[ is nested too deeply": lambda data: data["run"][
         "environment"
     ].update(x=json.loads("[" * 99 + "]" * 99)),
@@ -381,7 +385,7 @@ def test_a_run_that_cannot_be_compared_is_named_and_undecided() -> None:
     assert f"Not compared: {queued}: run {queued.pk}: it has not ended yet" in text
     error = failure(*(run.pk for run in runs), "--fail-on", "5%")
     assert error.returncode == 3
-    assert str(error).startswith(f"Undecided, because not compared: {empty}: ")
+    assert str(error).startswith(f"Inconclusive, because not compared: {empty}: ")
 
 
 def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
@@ -389,7 +393,7 @@ def test_a_variant_that_the_later_run_lacks_is_undecided() -> None:
     error = failure(wide.pk, narrow.pk, "--fail-on", "5%")
     assert error.returncode == 3
     assert str(error).startswith(
-        f"Undecided, because {narrow} lacks what {wide} measured: route socket (5 variants), "
+        f"Inconclusive, because {narrow} lacks what {wide} measured: route socket (5 variants), "
     )
     compare(narrow.pk, wide.pk, "--fail-on", "5%")
 
@@ -404,7 +408,8 @@ def test_a_variant_relative_to_another_layer_is_undecided_where_only_ratios_are_
     error = failure(before.pk, after.pk, "--fail-on", "15%", "--relative")
     assert error.returncode == 3
     assert str(error).startswith(
-        f"Undecided, because not relative to the same layer in {before} and {after}: psycopg2 · tcp, psycopg · tcp,"
+        f"Inconclusive, because not relative to the same layer in {before} and {after}:"
+        " psycopg2 · tcp, psycopg · tcp,"
     )
     compare(before.pk, after.pk, "--fail-on", "15%")
 

@@ -52,9 +52,9 @@ def test_tests_the_only_open_verdict_and_prints_its_outcome(run: Run) -> None:
     assert verdict
     assert verdict.confirmation
     outcome = verdict.confirmation.outcome
-    title = {"undecided": "could not tell"}.get(outcome, outcome)
+    title = {"undecided": "inconclusive"}.get(outcome, outcome)
     last = text.strip().splitlines()[-2:]
-    said = f"network and waking up, {verdict.certainty} – 40 of 60 µs"
+    said = f"network and wake-up, {verdict.certainty} – 40 of 60 µs"
     assert last[0] == f"fake · here of run {run.pk}: {said}"
     assert last[1] == f"Run {asked.pk}: {title}; {verdict_kinds.confirmation_evidence(verdict)}"
     assert verdict.certainty == {"undecided": "likely"}.get(outcome, outcome)
@@ -64,7 +64,7 @@ def test_json_output_is_only_json(run: Run) -> None:
     text, aside = confirm(run, "--json", "--variant", "fake · here")
     printed = json.loads(text)["run"]
     assert printed["status"] == "done"
-    assert f"fake · here of run {run.pk}: network and waking up, " in aside
+    assert f"fake · here of run {run.pk}: network and wake-up, " in aside
 
 
 def test_lists_the_variants_to_choose_from(run: Run) -> None:
@@ -80,7 +80,7 @@ def test_lists_the_variants_to_choose_from(run: Run) -> None:
         | {"label": "another", "position": 9}
     )
     with pytest.raises(
-        CommandError, match=r"--variant LABEL:\n  fake · here \(network and waking up\)\n  another"
+        CommandError, match=r"--variant LABEL:\n  fake · here \(network and wake-up\)\n  another"
     ):
         confirm(run)
     run.variants.update(verdict={})

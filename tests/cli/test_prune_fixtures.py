@@ -57,7 +57,7 @@ def test_drops_the_fixtures(database: Database, routes: dict[str, Route]) -> Non
     assert dropped[-1] == "schema pgperf"
     assert set(dropped[1:-1]) <= set(FIXTURES), "those that other tests made in this server"
     assert schema(routes["tcp"]) == []
-    assert command("--yes") == "stack: has no tables of pgperf.\n"
+    assert command("--yes") == "stack: has no fixture tables of pgperf.\n"
 
 
 def test_keeps_tables_that_pgperf_did_not_create(database: Database, routes: dict[str, Route]) -> None:
@@ -66,7 +66,7 @@ def test_keeps_tables_that_pgperf_did_not_create(database: Database, routes: dic
         try:
             assert command("--yes") == "stack: dropped site.\n"
             monitor.query("CREATE TABLE pgperf.site (id int)")  # of the name, without our comment
-            assert command("--yes") == "stack: has no tables of pgperf.\n"
+            assert command("--yes") == "stack: has no fixture tables of pgperf.\n"
             assert monitor.query("SELECT to_regclass('pgperf.site') IS NOT NULL")
         finally:
             monitor.query("DROP SCHEMA pgperf CASCADE")
@@ -83,7 +83,7 @@ def test_asks_for_confirmation(
     assert "--yes" in refusal()
     monkeypatch.setattr(prune.sys, "stdin", Terminal("y\n"))
     assert "--yes" in refusal()
-    assert "Would drop pgperf's tables in: stack." in command("--dry-run")
+    assert "Would drop the fixture tables (schema pgperf) in: stack." in command("--dry-run")
     assert fixtures.exists("site", routes["tcp"])
     monkeypatch.setattr(prune.sys, "stdin", Terminal("yes\n"))
     assert "dropped site" in command()

@@ -204,7 +204,8 @@ def test_the_databases_are_as_before(installed: Installed, superuser_login: dict
     # Not while a run is active.
     for words in ((), ("--yes",)):
         assert _refusal(installed, *words) == (
-            f"CommandError: Nothing was removed. Queued or running: run {run_id}. Cancel it or wait for its end."
+            f"CommandError: Nothing was removed. Run {run_id} is queued or running."
+            " Cancel it, or wait until it ends."
         )
     installed.python(END.format(status="running"))
     assert "Nothing was removed" in _refusal(installed, "--yes")
@@ -219,7 +220,7 @@ def test_the_databases_are_as_before(installed: Installed, superuser_login: dict
     before = installed.state()
     said = installed.site.manage("pgperf", "uninstall")
     assert "pgperf_run\n" in said
-    assert "1 entries in the admin's log" in said
+    assert "1 entry in the admin's log" in said
     assert "Nothing was removed" in said
     assert installed.state() == before
     assert before != installed.before
@@ -282,7 +283,7 @@ def test_an_unreachable_database_is_named_with_the_sql(installed: Installed) -> 
     dropped = said[: said.index("DROP SCHEMA IF EXISTS pgperf;")]
     assert all(f"{step};" in dropped for fixture in FIXTURES.values() for step in fixture.drop)
     assert _refusal(installed, "--yes") == (
-        "CommandError: Not removed: the fixture in default. The reasons are above."
+        "CommandError: Not removed: the fixtures in default. The reasons are above."
     )
     installed.leave()
     assert installed.state() == installed.before

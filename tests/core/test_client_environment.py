@@ -27,7 +27,7 @@ def test_a_whole_entry() -> None:
 
 @pytest.mark.parametrize("name", ["", DEFAULT, "a b", "../a", "a/b", "é", "-a", ".a", "a\n", "a" * 31])
 def test_names_that_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name"):
+    with pytest.raises(ValueError, match="is not a name"):
         ClientEnvironment.parse(name, "/opt/a/bin/python")
 
 

@@ -31,7 +31,7 @@ def test_an_entry_is_a_host_with_or_without_a_port(text: str, host: str, port: s
     "text", ["", ":", ":5432", "a b", "a,b", "a:b", "a:0", "a:65536", "[a]", "[::1", "a:1:*"]
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no host"):
+    with pytest.raises(ValueError, match="is not a host"):
         AllowedHost.parse(text)
 
 

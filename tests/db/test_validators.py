@@ -255,5 +255,5 @@ def test_a_line_has_no_control_characters(value: str) -> None:
 def test_a_benchmark_names_a_hundred_routes_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     validators.name_list([f"tcp+{ms}ms" for ms in range(1, 101)])
     monkeypatch.setattr(validators, "_is_route", lambda name: pytest.fail("each name is looked at"))
-    with pytest.raises(ValidationError, match="Name at most 100 routes"):
+    with pytest.raises(ValidationError, match="Choose at most 100 routes"):
         validators.name_list([f"r{number}" for number in range(101)])

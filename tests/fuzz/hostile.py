@@ -57,6 +57,16 @@ def path_segments() -> st.SearchStrategy[str]:
     return (VALUES | st.integers(0, 2**70).map(str)).map(lambda text: quote(text[:300], safe="")).filter(bool)
 
 
+def forged(genuine: Any) -> st.SearchStrategy[Any]:
+    """The value, or another one, or its parts forged."""
+    other = st.just(genuine) | JSON_VALUES | st.sampled_from(["x" * 10**6, [0] * 20_000, 2**70, -1, True])
+    if isinstance(genuine, dict) and genuine:
+        return st.fixed_dictionaries({name: forged(part) for name, part in genuine.items()}) | other
+    if isinstance(genuine, list) and genuine:
+        return st.tuples(*map(forged, genuine)).map(list) | other
+    return other
+
+
 def spliced(data: bytes, at: int, piece: bytes, dropped: int) -> bytes:
     """`data` with `dropped` bytes replaced by `piece`; `at` wraps around."""
     at %= len(data) + 1

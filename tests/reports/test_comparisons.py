@@ -55,7 +55,7 @@ def test_a_change_of_workload_has_a_sentence_and_a_table() -> None:
     rows[0].outcome = "inconclusive"
     assert comparisons.workload_headlines(rows) == [
         "tcp: cure instead of loop saves 2,310 µs in Django ORM. "
-        "tcp: no certain difference between loop and cure in libpq (C)."
+        "tcp: no significant difference between loop and cure in libpq (C)."
     ]
 
 
@@ -71,7 +71,7 @@ def test_layers_at_several_loads_are_told_apart() -> None:
     rows[2].outcome = "inconclusive"
     assert comparisons.workload_headlines(rows) == [
         "tcp: cure instead of loop saves 9.00 µs in Django ORM · 8 clients, 5.00 µs in Django ORM · 1 client. "
-        "tcp: no certain difference between loop and cure in Django ORM · 32 clients."
+        "tcp: no significant difference between loop and cure in Django ORM · 32 clients."
     ]
 
 
@@ -87,7 +87,7 @@ def test_a_change_of_environment_has_a_sentence_and_a_table() -> None:
         "tcp: newer instead of default changes +1.00 µs in psycopg 3.",
     ]
     first, second = comparisons.comparison_tables(rows)
-    assert first.caption == "One environment against another, layer by layer"
+    assert first.caption == "One Python environment against another, layer by layer"
     assert texts(first)[0][:2] == ["psycopg 3 · tcp · new", "default"]
     assert len(second.rows) == 1
 

@@ -92,4 +92,4 @@ def test_at_a_rate_there_is_no_throughput_without_connecting(run: Run, admin_cli
     text = admin_client.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
     assert "Connect, operate and close" in text
     assert "Throughput with and without connecting" not in text
-    assert "Excluding is" not in text
+    assert "Throughput excluding connection time is" not in text

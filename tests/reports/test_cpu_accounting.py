@@ -22,8 +22,8 @@ def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list
     assert clients == "1 client"
     assert chart["rows"][0] == ["libpq (C)", "socket"]
     assert [series["name"] for series in chart["series"]] == [
-        "client", "pooler", "server", "run queue", "queue for the pool", "locks in the server",
-        "network and waking up", "waiting",
+        "client", "pooler", "server", "run queue", "waiting for a pool connection", "locks in the server",
+        "network and wake-up", "waiting",
     ]  # fmt: skip
     for at, variant in enumerate(variant for variant in variants if not variant.control):
         parts = [series["values"][at] for series in chart["series"]]
@@ -71,14 +71,14 @@ def test_unobserved_time_is_not_labelled_waiting(variants: list[VariantResult]) 
     hidden.cpu_us_per_op["server"] = None
     hidden.verdict = verdict(hidden)
     table = cpu_accounting.spent_table(variants)
-    assert table.heads[-2:] == ("waiting, µs", "not seen, µs")
+    assert table.heads[-2:] == ("waiting, µs", "unattributed, µs")
     own, other = texts(table)[:2]
     assert (own[4], own[-2]) == ("unknown", "–")
     assert other[-2:] == ["–", "–"]
     ((_clients, chart),) = cpu_accounting.spent(variants)
     values = {series["name"]: series["values"] for series in chart["series"]}
-    assert values["not seen"][0] > values["network and waking up"][1] > 0
-    assert (values["network and waking up"][0], values["waiting"][0]) == (None, None)
+    assert values["unattributed"][0] > values["network and wake-up"][1] > 0
+    assert (values["network and wake-up"][0], values["waiting"][0]) == (None, None)
 
 
 def test_an_unknown_server_has_its_reason(variants: list[VariantResult]) -> None:
@@ -136,7 +136,7 @@ def test_a_direct_route_has_a_dash_for_the_pooler(variants: list[VariantResult])
 
 def test_a_direct_route_has_a_dash_for_the_queue_of_the_pool(variants: list[VariantResult]) -> None:
     table = cpu_accounting.spent_table(variants)
-    at = table.heads.index("queue for the pool, µs")
+    at = table.heads.index("waiting for a pool connection, µs")
     shown = {row.route: cells[at].text for row, cells in zip(variants, table.rows, strict=True)}
     assert shown["socket"] == "–"
     assert shown["pgbouncer"] == "2.40"

@@ -184,4 +184,4 @@ def test_figures_of_an_older_version_are_not_said_to_agree(run: Run, admin_clien
     assert page().count("come from one fit") == 2
     Run.objects.filter(pk=run.pk).update(analysis_version=5)
     assert "one fit" not in page()
-    assert "are centres of their own" in page()
+    assert "are separate estimates from the blocks" in page()

@@ -30,16 +30,15 @@ def test_the_sentence_has_the_precision_its_time_and_that_of_the_target(
 
 def test_a_quiet_machine_has_its_figures() -> None:
     assert situation(QUIET) == (
-        "Nothing disturbs now: other programs use at most 3 % of a CPU (CPU 0); the hypervisor takes 0.4 %; "
-        "a process that wakes up waits 0.09 ms for a CPU; equal work takes 2.5 % more or less from moment to "
-        "moment."
+        "The machine is quiet: other programs use at most 3 % of a CPU (CPU 0); the hypervisor takes 0.4 %; "
+        "a process that wakes up waits 0.09 ms for a CPU; the time for equal work varies by 2.5 %."
     )
     assert advice(QUIET) == ""
 
 
 def test_what_is_not_known_is_not_said() -> None:
     unknown = replace(QUIET, steal=None, others={0: None}, slices_us=(100.0,))
-    assert situation(unknown) == "Nothing disturbs now: a process that wakes up waits 0.09 ms for a CPU."
+    assert situation(unknown) == "The machine is quiet: a process that wakes up waits 0.09 ms for a CPU."
 
 
 def test_a_bad_moment_has_its_reasons_and_the_programs() -> None:
@@ -54,10 +53,11 @@ def test_a_bad_moment_has_its_reasons_and_the_programs() -> None:
 
 def test_a_machine_that_is_not_steady_is_a_bad_moment_by_itself() -> None:
     assert advice(look(0.08)).endswith(
-        "With one client, the placement together may have narrower intervals; its ratios are others."
+        "With one client, the placement together may have narrower intervals. Its ratios cannot be compared"
+        " with those of other placements."
     )
     assert situation(look(0.08)) == (
-        "Now is a bad moment: the CPUs are not steady, equal work takes 20 % more or less from moment to moment."
+        "Now is a bad moment: CPU speed varies, so the time for equal work varies by 20 %."
     )
 
 

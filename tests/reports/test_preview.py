@@ -7,7 +7,7 @@ import pytest
 from pgperf.core.layers import connecting
 from pgperf.models import Benchmark, Target, Worker, Workload
 from pgperf.reports import number_format
-from pgperf.reports.preview import preview, skipped_layers
+from pgperf.reports.preview import missing_layers, preview
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -36,9 +36,10 @@ def test_a_layer_that_no_worker_can_run_is_skipped_with_the_reason() -> None:
 
 def test_one_worker_that_can_is_enough() -> None:
     workers = [factories.make_worker("a", libpq="not built"), factories.make_worker("b")]
-    assert skipped_layers(factories.make_benchmark(), workers) == {}
-    assert skipped_layers(factories.make_benchmark(), workers[:1]) == {"libpq": "not built"}
-    assert skipped_layers(factories.make_benchmark(), []) == {}
+    layers = factories.make_benchmark().layers
+    assert missing_layers(layers, workers) == {}
+    assert missing_layers(layers, workers[:1]) == {"libpq": "not built"}
+    assert missing_layers(layers, []) == {}
 
 
 def test_a_route_that_the_database_lacks_is_named() -> None:

@@ -25,7 +25,7 @@ def captured(*texts: str) -> dict[str, Any]:
 def sent(run: Run, captures: dict[str, Any], *times: StatementTimes) -> Point | None:
     more = {"captures": captures, "statement_times": [each.to_json() for each in times]}
     run.environment = {**run.environment, **more}
-    return next((p for p in answer.points(read(run)) if p.question == "What is sent again"), None)
+    return next((p for p in answer.points(read(run)) if p.question == "Repeated statements (N+1)"), None)
 
 
 def timed(
@@ -62,7 +62,7 @@ def test_a_statement_that_is_sent_again_has_its_cost_in_the_whole(run: Run) -> N
 def test_it_stands_between_what_is_added_and_how_sure(run: Run) -> None:
     assert sent(run, {"list-page": captured(*["x"] * 3)})
     questions = [point.question for point in answer.points(read(run))]
-    assert questions[-3:] == ["What is sent again", "How sure", "What to do next"]
+    assert questions[-3:] == ["Repeated statements (N+1)", "How sure", "What to do next"]
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2])
@@ -87,7 +87,7 @@ def test_the_costliest_are_named_and_the_others_counted(run: Run) -> None:
     assert [text.split(": ")[1].split(" of ")[0] for text in point.sentences] == ["120", "90"]
     *texts, about = (note.text for note in point.lines)
     assert texts == ["b", "c"]
-    assert about.endswith(" 2 more statements are sent again.")
+    assert about.endswith(" 2 more statements are repeated.")
 
 
 def test_of_several_workloads_each_has_its_name() -> None:

@@ -340,7 +340,7 @@ def named_means(run: Run) -> list[tuple[str, ...]]:
     ("more", "column"),
     [
         ({}, "mode compared with"),
-        ({"environment": "new"}, "environment"),
+        ({"environment": "new"}, "Python environment"),
         ({"rate": 500.0}, "rate"),
         ({"hosts": 2}, "load hosts"),
     ],
@@ -354,7 +354,7 @@ def test_the_rows_of_the_means_can_be_told_apart(more: dict[str, Any], column: s
     found = named_means(run)
     assert len(found) == len(set(found)) == 4
     shown = {each.title for each in suite.mean_table(read(run)).shown().columns}
-    assert shown & {"mode compared with", "environment", "rate", "load hosts"} == {column}
+    assert shown & {"mode compared with", "Python environment", "rate", "load hosts"} == {column}
 
 
 def test_each_number_of_load_hosts_has_its_own_means() -> None:

@@ -66,7 +66,7 @@ def test_the_evidence_does_not_repeat_the_title(variants: list[VariantResult]) -
 @pytest.mark.parametrize(
     ("certainty", "intervention", "test"),
     [
-        ("likely", "add_distance", "more network delay to the server"),
+        ("likely", "add_distance", "more simulated network delay to the server"),
         ("likely", "", ""),
         ("confirmed", "add_distance", ""),
         (None, "add_distance", ""),
@@ -202,20 +202,24 @@ def test_a_disturbed_measurement_is_graded_beside_its_verdict(variants: list[Var
     found = verdicts.headlines(variants)[0]
     assert (found.word, found.grade) == ("client CPU", "much disturbed")
     assert str(found.notes[0]) == (
-        "Others took at most 24.0 % of the time: the hypervisor took 12 % of the host's CPU time (steal)"
+        "Other processes and the hypervisor took at most 24.0 % of the time:"
+        " the hypervisor took 12 % of the host's CPU time (steal)"
         " (at most 191 µs); the rest is smaller"
     )
     claim = verdicts.verdict_table(variants).rows[0][1]
-    assert claim.lines == ["client CPU, likely", "measurement much disturbed: at most 24.0 % of the time"]
+    assert claim.lines == [
+        "client CPU, likely",
+        "measurement much disturbed: disturbances took at most 24.0 % of the time",
+    ]
 
 
 @pytest.mark.parametrize(
     ("grade", "said"),
     [
-        (Grade("good", 0.004), "measurement undisturbed: at most 0.4 % of the time"),
-        (Grade("good", 0.0), "measurement undisturbed: less than 0.1 % of the time"),
-        (Grade("fair", 0.03), "measurement slightly disturbed: at most 3.0 % of the time"),
-        (Grade(), "how undisturbed the measurement was is not known"),
+        (Grade("good", 0.004), "measurement undisturbed: disturbances took at most 0.4 % of the time"),
+        (Grade("good", 0.0), "measurement undisturbed: disturbances took less than 0.1 % of the time"),
+        (Grade("fair", 0.03), "measurement slightly disturbed: disturbances took at most 3.0 % of the time"),
+        (Grade(), "pgperf could not find out how disturbed the measurement was"),
     ],
 )
 def test_every_grade_is_shown_with_its_share(variants: list[VariantResult], grade: Grade, said: str) -> None:

@@ -21,6 +21,7 @@ from pgperf.core.records import Route
 from pgperf.runner.cpu.cgroups import groups_of
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import QUERY, Sessions
+from tests.runner.forked_clients import control_connections
 from tests.runner.server_groups import in_group_of_its_own, in_shared_groups
 from tests.waiting import until
 
@@ -60,6 +61,12 @@ def _set_autovacuum(admin: psycopg.Connection, statement: LiteralString, there: 
     admin.execute("SELECT pg_reload_conf()")
     count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum%'"
     until(lambda: min(admin.execute(count).fetchone()[0], 1) == there, 30, statement)
+
+
+@pytest.fixture(scope="module")
+def forked_control_connections() -> Iterator[None]:
+    with control_connections():
+        yield
 
 
 @pytest.fixture

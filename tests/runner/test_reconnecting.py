@@ -1,7 +1,6 @@
 """Runs of clients that reconnect: who pays for a connection, on a real server and pooler."""
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +15,11 @@ from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import departure
 from tests.runner.builders import definition
 from tests.runner.cpu.test_accounting import Keeper
-from tests.runner.forked_clients import control_connections
 
 #: A login by SCRAM takes 2 to 5 ms of the server's CPU time, a query 0.05 ms.
 CONNECT_NS, QUERY_NS = 1_000_000, 500_000
 
-
-pytestmark = pytest.mark.usefixtures("no_autovacuum")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nursery() -> Iterator[None]:
-    with control_connections():
-        yield
+pytestmark = pytest.mark.usefixtures("forked_control_connections", "no_autovacuum")
 
 
 class Watcher(Keeper):

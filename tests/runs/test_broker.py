@@ -25,13 +25,6 @@ def silent_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@pytest.fixture
-def closed_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 def broker_at(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setattr(current_app.conf, "broker_url", f"redis://:canary-password@127.0.0.1:{port}/0")
 

@@ -142,6 +142,5 @@ def test_more_clients_get_no_more_from_a_web_server_whose_only_process_is_busy(d
     if found.outcome == CONFIRMED:
         assert row.verdict["certainty"] == CONFIRMED
         assert found.numbers.growth == growth
-        assert "times the throughput, and the verdict web_workers" in confirmation_evidence(
-            row.record.verdict
-        )
+        said = confirmation_evidence(row.record.verdict)
+        assert "times the throughput, and the verdict “all web workers busy”" in said

@@ -191,7 +191,7 @@ def test_a_route_may_have_a_delay() -> None:
 
 @pytest.mark.parametrize("route", ["tcp+45.0ms", "tcp+0ms", "tcp+99999ms", "tcp+1ms+1ms"])
 def test_a_delay_has_one_form(route: str) -> None:
-    with pytest.raises(InvalidDefinition, match="routes: Give a JSON list of route names"):
+    with pytest.raises(InvalidDefinition, match="routes: Enter a JSON list of route names"):
         freeze(make_benchmark(), make_database(), Overrides(routes=[route]))
 
 
@@ -282,7 +282,7 @@ def test_arguments_must_be_scalars() -> None:
 
 def test_a_mode_that_no_layer_knows() -> None:
     benchmark = make_benchmark(layers=["psycopg2"], modes=["prepared"])
-    with pytest.raises(InvalidDefinition, match=r"^modes: none of psycopg2 knows prepared"):
+    with pytest.raises(InvalidDefinition, match=r"^modes: none of psycopg2 supports prepared"):
         freeze(benchmark, make_database())
 
 

@@ -117,7 +117,7 @@ def test_the_next_request_deletes_the_old_rows(next_one: Callable[[], MachineLoo
 
 
 def test_a_run_measures_on_this_machine_while_it_holds_it() -> None:
-    assert state.busy_with(state.load_host()) is None
-    factories.make_run("running", busy_host=state.load_host())
-    assert state.busy_with(state.load_host())
+    assert state.busy_with(state.this_machine()) is None
+    factories.make_run("running", busy_host=state.this_machine())
+    assert state.busy_with(state.this_machine())
     assert state.busy_with("another machine") is None

@@ -106,10 +106,10 @@ def test_it_is_switched_once() -> None:
 
 
 def test_the_command_counts_what_runs(sent: list[int]) -> None:
-    assert "; 0 running runs end within seconds." in command()
+    assert "; no run was running." in command()
     pause.end()
     state.claim(queued().pk, "w@h")
-    assert "; 1 running run ends within seconds." in command()
+    assert "; 1 running run is being cancelled." in command()
 
 
 def test_the_command(sent: list[int]) -> None:

@@ -166,7 +166,7 @@ class TestClaim:
     def test_takes_the_run(self) -> None:
         run = state.claim(queued().pk, "w@h")
         assert (run.status, run.attempt, run.worker) == (Status.RUNNING, 1, "w@h")
-        assert (run.busy_key, run.busy_host) == (str(run.database_id), state.load_host())
+        assert (run.busy_key, run.busy_host) == (str(run.database_id), state.this_machine())
         assert run.started_at is not None
         assert run.heartbeat_at is not None
 
@@ -182,7 +182,7 @@ class TestClaim:
     def test_waits_for_the_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = queued(), queued()
         state.claim(first.pk, "w@h")
-        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        monkeypatch.setattr(state, "this_machine", lambda: "another machine")
         with pytest.raises(RunWaits, match="on database demo"):
             state.claim(second.pk, "w@other")
         assert (reread(second).status, second.sent_at, second.attempt) == (Status.QUEUED, None, 0)
@@ -196,7 +196,7 @@ class TestClaim:
         state.claim(first.pk, "w@h")
         Database.objects.update(name="renamed")
         second = early if asked == "before" else queued(database=Database.objects.get())
-        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        monkeypatch.setattr(state, "this_machine", lambda: "another machine")
         with pytest.raises(RunWaits, match=f"run {first.pk}, which is running on database demo"):
             state.claim(second.pk, "w@other")
 
@@ -206,14 +206,14 @@ class TestClaim:
         first = queued()
         state.claim(first.pk, "w@h")
         Database.objects.all().delete()
-        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        monkeypatch.setattr(state, "this_machine", lambda: "another machine")
         with pytest.raises(RunWaits, match="on database demo"):
             state.claim(queued(database=make_database("demo")).pk, "w@other")
 
     def test_waits_for_no_other_database_that_got_the_old_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
         state.claim(queued().pk, "w@h")
         Database.objects.update(name="renamed")
-        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        monkeypatch.setattr(state, "this_machine", lambda: "another machine")
         assert state.claim(queued(database=make_database("demo")).pk, "w@other").status == Status.RUNNING
 
     def test_waits_for_the_machine(self) -> None:
@@ -226,7 +226,7 @@ class TestClaim:
         """Its owner is on another machine, so the two runs share neither database nor machine."""
         first = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere", database=make_database("other"))
         second = queued()
-        shared = {"run": first, "name": "a", "queue": "q", "busy_queue": "q", "machine": state.load_host()}
+        shared = {"run": first, "name": "a", "queue": "q", "busy_queue": "q", "machine": state.this_machine()}
         share = LoadShare.objects.create(attempt=2, **shared)
         with pytest.raises(RunWaits, match=f"run {first.pk}, which makes load on this machine"):
             state.claim(second.pk, "w@h")
@@ -240,7 +240,7 @@ class TestClaim:
         other = make_run(Status.RUNNING, attempt=2, busy_host="elsewhere", database=database)
         attempt = 1 if which == "an attempt before" else 2
         LoadShare.objects.create(
-            run=other, attempt=attempt, name="a", queue="q", busy_queue="q", machine=state.load_host()
+            run=other, attempt=attempt, name="a", queue="q", busy_queue="q", machine=state.this_machine()
         )
         if which == "a dead run":
             age(other, 31)
@@ -248,7 +248,7 @@ class TestClaim:
 
     def test_two_databases_from_two_machines_run_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
         state.claim(queued().pk, "w@h")
-        monkeypatch.setattr(state, "load_host", lambda: "another machine")
+        monkeypatch.setattr(state, "this_machine", lambda: "another machine")
         second = state.claim(queued(database=make_database("other")).pk, "w@other")
         assert second.status == Status.RUNNING
 

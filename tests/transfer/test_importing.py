@@ -64,7 +64,7 @@ def test_one_wrong_row_prevents_the_import() -> None:
     wrong = {**BENCHMARK, "name": "wrong", "blocks": 101, "layers": ["nonsense"]}
     outcome = give(BenchmarkResource, BENCHMARK, wrong)
     assert problems(outcome) == [(2, "layers"), (2, "blocks")]
-    assert "out of: libpq" in outcome.problems[0].message
+    assert "Choose from: libpq" in outcome.problems[0].message
     assert not Benchmark.objects.filter(name__in=("mine", "wrong")).exists()
 
 
@@ -121,7 +121,7 @@ def test_a_dry_run_saves_nothing() -> None:
         ({"clients": "[1]"}, "clients", "numbers of clients"),
         ({"clients": [10**400]}, "clients", "numbers of clients"),
         ({"layers": None}, "layers", "null"),
-        ({"layers": [["libpq"]]}, "layers", "out of"),
+        ({"layers": [["libpq"]]}, "layers", "Choose from"),
         ({"routes": ["Ü"]}, "routes", "route names"),
         ({"placement": ""}, "placement", "blank"),
         ({"placement": "elsewhere"}, "placement", "not a valid choice"),

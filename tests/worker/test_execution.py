@@ -204,7 +204,7 @@ class TestEnvironments:
         ]
         left = {each["environment"]: each["reason"] for each in run.summary["skipped"]}
         assert left["stub"].startswith("pgperf 0.0.9 is installed there")
-        assert left["gone"] == "/no/such/python is no program that may be run"
+        assert left["gone"] == "/no/such/python is not an executable file"
         assert left["unnamed"] == "PGPERF['ENVIRONMENTS'] of this worker has no 'unnamed'"
         assert list(run.environment["environments"]) == ["twin"]
         found = rows_json(read(run))

@@ -63,7 +63,7 @@ def test_a_worker_registers_its_environments(beat: Heartbeat, settings: Any, tmp
     beat.register()
     found = Worker.objects.get().versions["environments"]
     assert found["twin"]["packages"]["Django"] == django.get_version()
-    assert "is no program" in found["gone"]["refusal"]
+    assert "is not an executable file" in found["gone"]["refusal"]
     assert str(tmp_path) not in str(found), "no path leaves the settings"
 
 

@@ -33,7 +33,7 @@ def served(row: MachineLook, pool_refusal: str = "") -> MachineLook:
 
 def test_the_answer_is_stored_with_the_machine_and_the_worker() -> None:
     row = served(asked())
-    assert (row.worker, row.host, row.refusal) == ("w@h", state.load_host(), "")
+    assert (row.worker, row.host, row.refusal) == ("w@h", state.this_machine(), "")
     assert row.findings == json.loads(json.dumps(look().to_json()))
     assert row.taken_at
 
@@ -50,7 +50,7 @@ def test_why_there_is_no_look_is_stored(why: str, monkeypatch: pytest.MonkeyPatc
         raise LookFailed("the look failed")
 
     if why == "run":
-        factories.make_run("running", busy_host=state.load_host())
+        factories.make_run("running", busy_host=state.this_machine())
     if why == "failure":
         monkeypatch.setattr(runner_look, "look", fail)
     row = served(asked(), "no green threads" if why == "pool" else "")

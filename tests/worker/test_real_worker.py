@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +20,7 @@ from pgperf.reports.run_json import progress_json, run_json
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from tests import settings_impatient
-from tests.process_ends import await_ends, open_pidfds
+from tests.process_ends import argv, await_ends, open_pidfds
 from tests.shared_workers import rows_of, there_again
 from tests.short_runs import request
 from tests.waiting import until
@@ -88,13 +87,6 @@ def ask(database: Database, blocks: int) -> Run:
         precision=0.0,
     )
     return request(Benchmark.objects.get(name="orm-overhead"), database, overrides)
-
-
-def argv(process: psutil.Process) -> str:
-    """The words of its command; "" if it has ended."""
-    with suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())
-    return ""
 
 
 def status_of(run: Run) -> str:

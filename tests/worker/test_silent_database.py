@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,7 +14,7 @@ from pgperf.delay.relay import DelayRelay
 from pgperf.models import Run, Target
 from pgperf.runs import store
 from tests.factories import make_database, make_run
-from tests.process_ends import await_ends, open_pidfds
+from tests.process_ends import argv, await_ends, open_pidfds
 from tests.runner.builders import definition
 from tests.waiting import until
 
@@ -46,13 +45,6 @@ def performing(run: Run, relay: DelayRelay) -> "subprocess.Popen[bytes]":
 def clients_of(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     children = psutil.Process(process.pid).children(recursive=True)
     return [child for child in children if "pgperf.clients" in argv(child)]
-
-
-def argv(process: psutil.Process) -> str:
-    """The words of its command; "" if it has ended: each block has its own clients."""
-    with suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())
-    return ""
 
 
 def test_the_process_of_a_run_ends_with_its_clients_when_the_database_falls_silent() -> None:

@@ -33,6 +33,7 @@ from pgperf.cli import (
 )
 from pgperf.cli.output import Lasting, tolerate_any_locale
 from pgperf.core.exceptions import PgperfError
+from pgperf.core.printable import first_line
 
 
 class Command(BaseCommand):
@@ -63,7 +64,9 @@ class Command(BaseCommand):
         self._register(new("run", help="run a benchmark"), self._run, run.add_arguments)
         self._register(new("export", help="print the results of a run"), self._export, export.add_arguments)
         self._register(
-            new("compare", help="compare a run with an earlier one"), self._compare, compare.add_arguments
+            new("compare", help="compare two to eight runs, or runs with a baseline"),
+            self._compare,
+            compare.add_arguments,
         )
         self._register(
             new("history", help="show a benchmark's results over its runs"),
@@ -74,7 +77,7 @@ class Command(BaseCommand):
             new("confirm", help="test a verdict by another run"), self._confirm, confirm.add_arguments
         )
         self._register(
-            new("pause", help="stop all starts and end what runs"), self._pause, pause.add_arguments
+            new("pause", help="cancel running runs and start no new ones"), self._pause, pause.add_arguments
         )
         self._register(
             new("schedules", help="list when benchmarks run by themselves"),
@@ -95,7 +98,7 @@ class Command(BaseCommand):
         self._register(new("build", help="compile the C client"), self._build, build.add_arguments)
         self._register(new("reconcile", help="mark lost runs and send queued runs again"), self._reconcile)
         self._register(
-            new("prune", help="delete old runs, or pgperf's tables"), self._prune, prune.add_arguments
+            new("prune", help="delete old runs, or the fixture tables"), self._prune, prune.add_arguments
         )
         self._register(
             new("uninstall", help="remove all that pgperf has made in the site's databases"),
@@ -104,9 +107,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with compare.errors_apart(options.get("fail_on")):
+        with compare.errors_apart(options.get("fail_on")), _no_traceback():
             _check_text(options)
-        with _no_traceback():
             options["action"](options)
             self.stdout.flush()  # what fails here has a sentence, unlike at the end of the interpreter
 
@@ -123,8 +125,7 @@ class Command(BaseCommand):
         export.run(options, self.stdout)
 
     def _compare(self, options: dict[str, Any]) -> None:
-        with compare.errors_apart(options["fail_on"]), _no_traceback():
-            compare.run(options, self.stdout)
+        compare.run(options, self.stdout)
 
     def _history(self, options: dict[str, Any]) -> None:
         history.run(options, self.stdout)
@@ -194,9 +195,8 @@ def _no_traceback() -> Iterator[None]:
     except (PgperfError, ImproperlyConfigured) as error:
         raise CommandError(str(error)) from error
     except DatabaseError as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
         raise CommandError(
-            f"The site's database reports: {first}. Run `manage.py pgperf doctor` for details."
+            f"The site's database reports: {first_line(error)}. Run `manage.py pgperf doctor` for details."
         ) from error
     except KeyboardInterrupt:
         raise CommandError("Interrupted.", returncode=130) from None

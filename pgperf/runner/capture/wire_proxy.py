@@ -8,7 +8,6 @@ they stay in this process's memory and appear in no error message.
 
 import socket
 import ssl
-import struct
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from pgperf.core import protocol, server_certificate
 from pgperf.core.connection_errors import CLEAR_TEXT, shown
 from pgperf.core.exceptions import ClientFailed, PgperfError, ProtocolError
 from pgperf.core.records import Route
+from pgperf.runner.authentication import SSL_REQUEST
 from pgperf.runner.capture.pg_messages import (
     BackendParser,
     ExecutedStatement,
@@ -36,7 +36,6 @@ Connection = socket.socket | TlsConnection
 
 _PORT = 5432  # only a part of the socket's name
 _CONNECT_S = 10.0
-_SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 
 class RefusedWrite(NamedTuple):
@@ -253,7 +252,7 @@ def _ready(connection: Connection) -> Connection:
 def _encrypted(plain: socket.socket, route: Route) -> TlsConnection:
     with ExitStack() as unless_encrypted:
         unless_encrypted.enter_context(plain)
-        plain.sendall(_SSL_REQUEST)
+        plain.sendall(SSL_REQUEST)
         if plain.recv(1) != b"S":
             raise ClientFailed(f"sslmode: the server over {route.name} does not offer TLS")
         context = server_certificate.context(route.sslmode, route.sslrootcert)

@@ -170,6 +170,8 @@ class CpuAccount:
     load_hosts: tuple[LoadHostUse, ...] = ()  # each of those that made the load
     load_host_blocks: Mapping[str, int] = field(default_factory=dict)  # blocks by how many they were
     programs: tuple[Process, ...] = ()  # of others, the busiest ones of all blocks
+    #: The most of the time of others that was on the CPUs of each side; empty: not known.
+    others_by_side: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -199,14 +201,16 @@ class CpuAccount:
             load_hosts=tuple(LoadHostUse.from_json(each) for each in stored.get("load_hosts") or ()),
             load_host_blocks=stored.get("load_host_blocks") or {},
             programs=tuple(map(Process.from_json, stored.get("programs") or ())),
+            others_by_side=stored.get("others_by_side") or {},
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Without `programs` where none is known."""
+        """Without `programs` and `others_by_side` where none is known."""
         programs = [{name: getattr(each, name) for name in _OF_PROGRAM} for each in self.programs]
-        found = {name: part for name, part in asdict(self).items() if name != "programs"}
+        rare = {"programs": programs, "others_by_side": dict(self.others_by_side)}
+        found = {name: part for name, part in asdict(self).items() if name not in rare}
         role_cpus = self.role_cpus.to_json() if self.role_cpus else None
-        return {**found, "role_cpus": role_cpus, **({"programs": programs} if programs else {})}
+        return {**found, "role_cpus": role_cpus, **{name: part for name, part in rare.items() if part}}
 
 
 def _picked(names: Iterable[str], stored: Json | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pgperf.analysis.cpu_account import ROLES as BY_ROLE
 from pgperf.analysis.cpu_account import CpuAccount, CpuShares, RoleCpus, ServerHost
+from pgperf.analysis.known_sum import known_sum
 from pgperf.analysis.load_hosts import blocks_by_number, load_hosts
 from pgperf.analysis.top import other_programs
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
@@ -55,6 +56,7 @@ class BlockCount:
     web_workers: int | None
     clock_read_ns: float | None
     load_hosts: Sequence[Mapping[str, Any]]
+    others_by_side: Mapping[str, int]  # the most that others ran on the CPUs of each side, ns; {}: unknown
 
     @classmethod
     def of(cls, block: VariantBlock) -> "BlockCount | None":
@@ -79,6 +81,7 @@ class BlockCount:
             web_workers=counted.get("web_workers"),
             clock_read_ns=counted.get("clock_read_ns"),
             load_hosts=counted.get("load_hosts") or (),
+            others_by_side=counted.get("others_by_side") or {},
         )
 
 
@@ -177,6 +180,7 @@ def cpu_account(blocks: Sequence[VariantBlock], measured: Sequence[VariantBlock]
             (block.block, len(block.cpu_account.get("load_hosts") or ())) for block in blocks
         ),
         programs=other_programs(blocks),
+        others_by_side=_others_by_side(counted),
     )
 
 
@@ -234,7 +238,7 @@ def _server_host(counted: Iterable[BlockCount]) -> ServerHost | None:
         elapsed_ns=sums["elapsed"],
         ops=0,
         spent_ns={
-            **{role: _sum(far["roles"].get(role) for far in there) for role in ROLES},
+            **{role: known_sum(far["roles"].get(role) for far in there) for role in ROLES},
             **{name: sums[name] for name in ("iowait", "steal")},
             "other": None,
             "unattributed": None,
@@ -296,6 +300,20 @@ def _explained(counted: Iterable[BlockCount]) -> float | None:
     return min(1.0, others / rest) if rest > 0 else 1.0
 
 
+def _others_by_side(counted: Sequence[BlockCount]) -> dict[str, float]:
+    """The most of the time of other processes that was on the CPUs of each side, as a share of it,
+    over whole blocks. Nothing where a block does not tell it.
+    """
+    if not all(each.others_by_side and each.host_ns is not None for each in counted):
+        return {}
+    whole = sum((each.host_ns or 0) - (each.ours_ns or 0) for each in counted)
+    return {
+        side: min(1.0, sum(each.others_by_side.get(side, whole) for each in counted) / whole)
+        for side in counted[0].others_by_side
+        if whole > 0
+    }
+
+
 def _per_op_us(pieces: Sequence[SliceRecord], name: str) -> float | None:
     us = _over(total(pieces, name), operations(pieces))
     return None if us is None else us / 1000
@@ -306,13 +324,15 @@ def _short_lived_us(blocks: Iterable[VariantBlock], ops: int) -> float | None:
 
     None where a block does not tell it; then it is unattributed.
     """
-    us = _over(_sum(count.short_lived_ns if count else None for count in map(BlockCount.of, blocks)), ops)
+    us = _over(
+        known_sum(count.short_lived_ns if count else None for count in map(BlockCount.of, blocks)), ops
+    )
     return None if us is None else us / 1000
 
 
 def _throttled_us(counted: Iterable[BlockCount], ops: int, role: str) -> float | None:
     """How long CPU quotas kept the role's processes from working, µs per operation."""
-    us = _over(_sum(count.throttled_ns.get(role) for count in counted), ops)
+    us = _over(known_sum(count.throttled_ns.get(role) for count in counted), ops)
     return None if us is None else us / 1000
 
 
@@ -334,11 +354,6 @@ def _counted(blocks: Iterable[VariantBlock], role: str, *names: str) -> int | No
     found = [count.ticks_and_switches[role] if count else None for count in map(BlockCount.of, blocks)]
     known = [counts for counts in found if counts]
     return sum(counts[name] for counts in known for name in names) if known and all(found) else None
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(value or 0 for value in known)
 
 
 def _over(value: float | None, by: float) -> float | None:

@@ -230,7 +230,8 @@ def _statements(raws: Iterable[Raw], rows: int | None, notes: dict[str, str]) ->
     as_expected: bool | None = None if calls is None else not wrong
     if wrong and counted["others"] > 0:
         as_expected = None
-        wrong.append(f"{counted['others']} other sessions of this login ran statements meanwhile")
+        others = "1 other session" if counted["others"] == 1 else f"{counted['others']} other sessions"
+        wrong.append(f"{others} of this login ran statements during the slices")
     if wrong:
         notes["statements"] = "; ".join(wrong)
     return StatementCounters(per_op["calls_per_op"], per_op["rows_per_op"], as_expected)

@@ -16,12 +16,12 @@ from types import MappingProxyType
 
 from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
-from pgperf.analysis.hosts import HostRoles
+from pgperf.analysis.hosts import Crowd, HostRoles
 from pgperf.analysis.load_hosts import LoadHostUse
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.top import Process, Top
 
-#: Fewer CPUs that other processes use are the background of any host.
+#: Fewer CPUs that other processes use are the background of any host, and of the CPUs of a side.
 OTHER_CPUS = 0.10
 #: From these shares of the response time on, the grade is fair, or poor.
 FAIR, POOR = 0.02, 0.15
@@ -34,17 +34,25 @@ def waits_for_others(
 ) -> dict[str, float]:
     """The most that each role's processes waited in run queues for other processes, µs per operation.
 
-    A process waits for others no longer than they work: `others` CPUs for the response time. Where
-    that is not known, they may have been all that it waited for. The kernel counts the time in which
-    a quota stops a process as time in run queues, so `throttled`, as in `disturbances`, is left out.
+    A process waits for others no longer than they work: `others` CPUs for the response time, and only
+    those that it may use itself, where that is known. Where `others` is not known, they may have been
+    all that it waited for. The kernel counts the time in which a quota stops a process as time in run
+    queues, so `throttled`, as in `disturbances`, is left out.
     """
     waits = dict.fromkeys(ROLES, 0.0)
     for host in hosts:
-        queued = {role: us for role in host.roles if (us := _queued(role, time, throttled))}
-        whole = sum(queued.values())
-        most = _most_wait(host, time.response, whole)
-        waits |= {role: us * most / whole for role, us in queued.items()}
+        queued = {role: _queued(role, time, throttled) for role in host.roles}
+        for crowd in (*host.crowds, Crowd(host.roles, host.others)):
+            queued |= _bounded({role: queued[role] for role in crowd.roles}, crowd.others, time.response)
+        waits |= queued
     return waits
+
+
+def _bounded(queued: dict[str, float], others: float | None, response: float | None) -> dict[str, float]:
+    """These waits of roles, together no longer than so many CPUs of others worked."""
+    whole = sum(queued.values())
+    most = _most_wait(others, response, whole)
+    return {role: us * most / whole for role, us in queued.items()} if whole else queued
 
 
 def disturbances(
@@ -133,12 +141,12 @@ def _clock(read_ns: float | None, response: float) -> Iterator[Disturbance]:
         yield Disturbance(Source.CLOCK, "host", us, us / response)
 
 
-def _most_wait(host: HostRoles, response: float | None, queued: float) -> float:
-    if host.others is None:
+def _most_wait(others: float | None, response: float | None, queued: float) -> float:
+    if others is None:
         return queued
-    if host.others < OTHER_CPUS:
+    if others < OTHER_CPUS:
         return 0.0
-    return min(queued, min(1.0, host.others) * (response or 0.0))
+    return min(queued, min(1.0, others) * (response or 0.0))
 
 
 def _busiest(top: Top | None, programs: Sequence[Process]) -> tuple[str, ...]:

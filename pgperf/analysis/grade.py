@@ -64,9 +64,12 @@ class Grade:
         if self.share is None or not own:
             return self.share
         response = (own[0].us or 0.0) / (own[0].share or 1.0)
-        return min(
-            1.0, sum(each.us or 0.0 for each in self.disturbances if each.source in _OTHERS) / response
-        )
+        return min(1.0, self.others_us / response)
+
+    @property
+    def others_us(self) -> float:
+        """The most that other processes and the hypervisor added to one operation, µs."""
+        return sum(each.us or 0.0 for each in self.disturbances if each.source in _OTHERS)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> Self:

@@ -5,7 +5,7 @@ All roles run on the load host, or the server and perhaps its pooler run on anot
 cannot be seen may be on either.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pgperf.analysis.cpu_account import CpuAccount, CpuShares, Known, RoleCpus, roles_of
@@ -29,12 +29,21 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Crowd:
+    """Roles that share CPUs, and how many of these others use at most; None is not known."""
+
+    roles: tuple[str, ...]
+    others: float | None
+
+
+@dataclass(frozen=True)
 class HostRoles:
     """A host and the roles that are, or may be, on it. None is not known.
 
     `others` are the CPUs that no known role or runner uses. Roles that are `unseen` may be among
     them; `other_processes` are those of them that processes seen to be of no role use. `steal` is a
-    share of the host's CPU time.
+    share of the host's CPU time. `crowds`: where roles are bound to CPUs, and it is known, how many
+    of `others` are among these.
     """
 
     title: str
@@ -44,6 +53,7 @@ class HostRoles:
     unseen: tuple[str, ...] = ()
     other_processes: float | None = None
     cpus: float | None = None
+    crowds: tuple[Crowd, ...] = ()
 
     @property
     def other_cpus(self) -> float | None:
@@ -64,7 +74,8 @@ def hosts(variant: VariantSummary, cpu: Known) -> tuple[HostRoles, ...]:
     share, runner = account.share, account.runner or 0.0
     others = _cpus(account.cpus, runner, share.other, share.unattributed)
     seen = _cpus(account.cpus, runner, share.other)
-    own = HostRoles("host", here, share.steal, others, unseen, seen, account.cpus)
+    crowds = tuple(_crowds(variant, account, here, others))
+    own = HostRoles("host", here, share.steal, others, unseen, seen, account.cpus, crowds)
     far = account.server_host
     if far is None:
         return (own,)
@@ -91,6 +102,17 @@ def sides(variant: VariantSummary, cpu: Known) -> dict[str, Side]:
         }
     there = 1 if variant.placement == "together" else account.cpus
     return _bounded(_unplaced(account, _where(variant, cpu), there), seats.clients)
+
+
+def _crowds(
+    variant: VariantSummary, account: CpuAccount, here: tuple[str, ...], others: float | None
+) -> Iterator[Crowd]:
+    """The roles of each side whose CPUs tell how many others used them."""
+    beside = _beside_server(variant)
+    for side, share in account.others_by_side.items():
+        roles = tuple(role for role in here if (role in beside) == (side == "server"))
+        if roles and others is not None:
+            yield Crowd(roles, share * others)
 
 
 def _database(seats: RoleCpus, host: float) -> dict[str, Side]:

@@ -47,7 +47,7 @@ class Intervention:
     title: str
     measure: Callable[[str, VariantSummary, VariantSummary], MeasuredChange | None]  # by part of the time
     decide: Callable[[str, MeasuredChange], str]  # of a verdict's word: the outcome
-    sentence: Callable[[MeasuredChange], str]
+    sentence: Callable[[MeasuredChange, str], str]  # with the title of the changed variant's verdict
 
 
 def added_distance_ms(variant: VariantSummary) -> float:
@@ -76,7 +76,7 @@ def _falls_with_the_part(_word: str, found: MeasuredChange) -> str:
     return CONFIRMED if removed / 2 <= fell <= removed * 2 else WITHDRAWN
 
 
-def _said_of_the_part(found: MeasuredChange) -> str:
+def _said_of_the_part(found: MeasuredChange, _title: str) -> str:
     changed, own, removed, part, fell, unit = in_one_unit(
         found.changed_us, found.own_us, _removed(found), found.own_part_us, abs(_fell(found))
     )
@@ -112,7 +112,7 @@ def _grows_with_processes(_word: str, found: MeasuredChange) -> str:
     return WITHDRAWN if growth <= FREES_NOT and not found.holds_rate else UNDECIDED
 
 
-def _said_of_processes(found: MeasuredChange) -> str:
+def _said_of_processes(found: MeasuredChange, _title: str) -> str:
     said = _said_of_the_growth(found)
     changed, own, unit = in_one_unit(found.changed_us, found.own_us)
     return f"{said}, {changed} instead of {own} {unit}"
@@ -142,14 +142,14 @@ def _said_of_the_growth(found: MeasuredChange) -> str:
     return f"{found.growth or 0.0:.2f} times the throughput{rate}"
 
 
-def _said_of_the_load(found: MeasuredChange) -> str:
+def _said_of_the_load(found: MeasuredChange, title: str) -> str:
     said = _said_of_the_growth(found)
     if not found.changed_word:
         return said
     if found.changed_word in _NAMED_AGAIN:
-        return f"{said}, and the verdict {found.changed_word}"
+        return f"{said}, and the verdict “{title}”"
     busy = "not seen" if found.server_busy is None else f"{in_percent(found.server_busy)} busy"
-    return f"{said}, the server's CPUs {busy}, and the verdict {found.changed_word}"
+    return f"{said}, the server's CPUs {busy}, and the verdict “{title}”"
 
 
 def _view_moved(_part: str, own: VariantSummary, changed: VariantSummary) -> MeasuredChange | None:
@@ -169,7 +169,7 @@ def _moves_with_the_view(_word: str, found: MeasuredChange) -> str:
     return CONFIRMED if moved and found.changed_word == "client_cpu" else UNDECIDED
 
 
-def _said_of_the_view(found: MeasuredChange) -> str:
+def _said_of_the_view(found: MeasuredChange, _title: str) -> str:
     changed, own, client, web, unit = in_one_unit(
         found.changed_us, found.own_us, found.changed_part_us, found.own_part_us
     )
@@ -190,7 +190,7 @@ def _delay_shows(_word: str, found: MeasuredChange) -> str:
     return CONFIRMED if shown >= SHOWS else WITHDRAWN if shown <= HIDES else UNDECIDED
 
 
-def _said_of_the_delay(found: MeasuredChange) -> str:
+def _said_of_the_delay(found: MeasuredChange, _title: str) -> str:
     added, longer, unit = in_one_unit(found.added_us, abs(_fell(found)))
     how = "longer" if _fell(found) <= 0 else "shorter"
     return f"{added} {unit} more round trip make an operation {longer} {unit} {how}"
@@ -228,7 +228,7 @@ _ALL = (
     ),
     Intervention(
         ADD_DISTANCE,
-        gettext_noop("more network delay to the server"),
+        gettext_noop("more simulated network delay to the server"),
         _delay_added,
         _delay_shows,
         _said_of_the_delay,

@@ -36,16 +36,16 @@ _CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 def samples(name: str, stored: Any) -> Values:
     """Of a field of a Level."""
     if not isinstance(stored, list) or len(stored) > _MOST_SAMPLES[name]:
-        raise ValueError(f"{name} is no list of at most {_MOST_SAMPLES[name]} samples of numbers")
+        raise ValueError(f"{name} is not a list of at most {_MOST_SAMPLES[name]} samples of numbers")
     return tuple(_sample(name, each) for each in stored)
 
 
 def _sample(name: str, stored: Any) -> tuple[float, ...]:
     if not (isinstance(stored, list) and 0 < len(stored) <= _MOST_VALUES):
-        raise ValueError(f"{name} has a sample that is no list of numbers")
+        raise ValueError(f"{name} has a sample that is not a list of numbers")
     most = _LARGEST[name]
     if wrong := [value for value in stored if not (is_number(value) and abs(value) <= most)]:
-        raise ValueError(f"{name} has {_shown(wrong[0])}, which is no number from -{most:g} to {most:g}")
+        raise ValueError(f"{name} has {_shown(wrong[0])}, which is not a number from -{most:g} to {most:g}")
     return tuple(map(float, stored))
 
 
@@ -54,21 +54,21 @@ def time(name: str, stored: Any) -> float | None:
     if stored is None:
         return None
     if not (is_number(stored) and SHORTEST_US <= stored <= LONGEST_US):
-        raise ValueError(f"{name} is {_shown(stored)}, which is no time in µs")
+        raise ValueError(f"{name} is {_shown(stored)}, which is not a time in µs")
     return float(stored)
 
 
 def factor(name: str, stored: Any) -> float:
     """On half-widths."""
     if not (is_number(stored) and 1 <= stored < _MOST_WIDENED):
-        raise ValueError(f"{name} is {_shown(stored)}, which is no factor on half-widths")
+        raise ValueError(f"{name} is {_shown(stored)}, which is not a factor on half-widths")
     return float(stored)
 
 
 def words(name: str, stored: Any) -> str:
     """A text for people in one line, such as the name of a route."""
     if not is_words(stored):
-        raise ValueError(f"{name} is {_shown(stored)}, which is no name")
+        raise ValueError(f"{name} is {_shown(stored)}, which is not a name")
     return str(stored)
 
 
@@ -79,7 +79,7 @@ def is_words(value: Any) -> bool:
 def variant(stored: Any) -> Variant:
     """The variant of a level."""
     if not isinstance(stored, Mapping):
-        raise ValueError(f"variant is {_shown(stored)}, which is no object")
+        raise ValueError(f"variant is {_shown(stored)}, which is not an object")
     try:
         found = Variant(**stored)
     except TypeError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from pgperf.analysis.rules import IN_DIAGNOSTICS
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import WITHDRAWN, Basis, Verdict
@@ -26,6 +27,9 @@ _FIXED = ("workload", "environment", "clients", "workers", "placement", "rate", 
 _INSTEAD_OF = {Rung.ORM: (Rung.ORM, Rung.CURSOR), Rung.CURSOR: (Rung.CURSOR,), Rung.DRIVER: (Rung.DRIVER,)}
 #: Smaller shares of the response time are not worth a change.
 _LEAST = 0.02
+#: From these shares of an operation on, connecting and closing are advice beside another, or the
+#: advice.
+_CONNECTS, _MOSTLY_CONNECTS = 0.1, 0.5
 _DISTURBED = "disturbed"
 _PREPARED = "prepared"
 #: What an operation of a client that reconnects consists of, and an HTTP request.
@@ -60,6 +64,7 @@ class Advice(StrEnum):
     GRANT = "grant"  # let the run's login see what is missing
     REQUESTS = "requests"  # requests failed, so that there are no figures
     FIGURES = "figures"  # something is missing that no grant shows
+    TIME = "time"  # something is missing because the run had no time for its diagnostic slices
 
 
 _BY_WORD = {
@@ -133,7 +138,9 @@ class NextStep:
     """`us` is the time that it would save, or the most that it could (`is_measured` tells them
     apart), of `of_us`; None where no figure bounds it. `changes`: the fields in which the faster
     variant differs, with its values. `least_us` is what a measured saving is at least, by the two
-    variants' intervals. `distances`: what delays of its route cost, the shortest first.
+    variants' intervals and, in a disturbed measurement, without what others may have added.
+    `distances`: what delays of its route cost, the shortest first. `connecting_us`: the time to
+    connect and to close, where connections are worth keeping besides; None where they are not.
     """
 
     advice: str
@@ -143,6 +150,7 @@ class NextStep:
     changes: tuple[tuple[str, str], ...] = ()
     least_us: float | None = None
     distances: tuple[Distance, ...] = ()
+    connecting_us: float | None = None
 
     @property
     def is_vague(self) -> bool:
@@ -157,17 +165,30 @@ class NextStep:
     @property
     def benchmarks(self) -> tuple[str, ...]:
         """The names of all benchmarks that measure it, where a site has them: that of the catalog,
-        and that of the example site.
+        and that of the example site; last, that of kept connections.
         """
-        example = _MEASURED_BY_THE_EXAMPLE.get(Advice(self.advice), "")
-        return tuple(filter(None, (self.benchmark, example)))
+        kept = _MEASURED_BY[Advice.KEEP_CONNECTIONS] if self.connecting_us is not None else ""
+        return tuple(filter(None, (self.benchmark, self._of_the_example, kept)))
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Has neither this run nor any benchmark a figure of what the advice saves?"""
+        return not (self.is_measured or self.benchmark or self._of_the_example)
+
+    @property
+    def _of_the_example(self) -> str:
+        return _MEASURED_BY_THE_EXAMPLE.get(Advice(self.advice), "")
 
 
 def next_step(
-    own: VariantSummary, others: Sequence[VariantSummary], *, copies: bool = False
+    own: VariantSummary,
+    others: Sequence[VariantSummary],
+    *,
+    copies: bool = False,
+    time_was_up: bool = False,
 ) -> NextStep | None:
     """The advice for a variant; None where it has no verdict or this version has none for it.
-    `copies`: is its operation a COPY?
+    `copies`: is its operation a COPY? `time_was_up`: did the run have no time for diagnostic slices?
     """
     if own.verdict is None:
         return None
@@ -177,16 +198,36 @@ def next_step(
     found = measured or _by_verdict(own, own.verdict, others)
     if found and copies and found.advice in _WITH_EXPLAIN:
         found = replace(found, advice=Advice.COPY)
-    return replace(found, distances=tuple(_distances(own, others))) if found else None
+    if found and found.advice == Advice.FIGURES and time_was_up and _lacks_diagnostics(own, own.verdict):
+        found = replace(found, advice=Advice.TIME)
+    if found is None:
+        return None
+    return replace(
+        found, distances=tuple(_distances(own, others)), connecting_us=_connecting_besides(own, found)
+    )
+
+
+def _lacks_diagnostics(own: VariantSummary, verdict: Verdict) -> bool:
+    """Is nothing missing but what a diagnostic slice shows, and was there none?"""
+    return own.diagnostics is None and set(verdict.finding.missing) <= {*IN_DIAGNOSTICS}
+
+
+def _connecting_besides(own: VariantSummary, found: NextStep) -> float | None:
+    """The time to connect and to close, where the advice is about something else. A disturbed
+    measurement is repeated first.
+    """
+    is_told = found.advice in (Advice.KEEP_CONNECTIONS, Advice.REQUESTS) or "connect" in dict(found.changes)
+    return None if is_told or _is_disturbed(own) else _connecting_us(own, _CONNECTS)
 
 
 def _undisturbed(found: NextStep, verdict: Verdict) -> NextStep | None:
-    """What a change saves without the time that the disturbances may have added; None where that
-    leaves little of it.
+    """The same with what it saves at least: without the time that others may have added, which a quiet
+    machine saves as well. None where little is left. A quota and a slow clock stay, for the faster
+    variant too.
     """
-    left = (found.us or 0.0) - sum(each.us or 0.0 for each in verdict.grade.disturbances)
+    left = (found.us or 0.0) - verdict.grade.others_us
     sure = replace(found, least_us=min(found.least_us or 0.0, left))
-    return None if sure.is_vague else replace(sure, us=left)
+    return None if sure.is_vague else sure
 
 
 def _measured(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep | None:
@@ -272,7 +313,7 @@ def _by_verdict(own: VariantSummary, verdict: Verdict, others: Iterable[VariantS
     if verdict.word == "unknown":
         return NextStep(Advice.GRANT if verdict.finding.grant else Advice.FIGURES, own.us_per_op)
     used_up = verdict.finding.basis == Basis.SATURATED
-    if verdict.word != _DISTURBED and (connecting := _connecting_us(own)):
+    if verdict.word != _DISTURBED and (connecting := _connecting_us(own, _MOSTLY_CONNECTS)):
         return NextStep(Advice.KEEP_CONNECTIONS, own.us_per_op, None if used_up else connecting)
     if verdict.certainty == WITHDRAWN:
         return None
@@ -311,8 +352,8 @@ def _but_prepared(own: VariantSummary, other: VariantSummary) -> bool:
     return other.mode == _PREPARED and _differences(own, other) in ([], ["mode"])
 
 
-def _connecting_us(own: VariantSummary) -> float | None:
-    """The time to connect and to close, where it is half of an operation or more.
+def _connecting_us(own: VariantSummary, least: float) -> float | None:
+    """The time to connect and to close, µs, where it is at least that share of an operation.
 
     Long operations are in full in the means of the phases and not in `us_per_op`: their share counts.
     """
@@ -321,7 +362,7 @@ def _connecting_us(own: VariantSummary) -> float | None:
     means = {phase: own.phases_us.get(phase, {}).get("mean") or 0.0 for phase in _PHASES}
     whole = sum(means.values())
     share = (means["connect"] + means["close"]) / whole if whole else 0.0
-    return share * own.us_per_op if share >= 0.5 else None
+    return share * own.us_per_op if share >= least else None
 
 
 def _most_us(advice: Advice, own: VariantSummary, verdict: Verdict) -> float | None:

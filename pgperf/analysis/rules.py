@@ -31,8 +31,16 @@ POOL_QUEUE = 0.20
 #: With several clients and more than this share of the response time on CPUs, waiting alone
 #: explains nothing.
 BUSY = 0.70
+#: The roles whose work keeps a process of the web servers busy with a request.
+_BEHIND_REQUESTS = ("web", "pooler", "server")
+#: Statements that wait at the same time, for each process of the web servers, from which on a process
+#: serves several requests at once, or a statement has parallel workers: sampled figures vary.
+_SEVERAL_WAIT = 1.1
 #: The beginnings of the names of figures that the server's sessions show.
 _IN_SESSIONS = ("server ", "wait events")
+_WAIT_EVENTS, _POOL_COUNTERS = "wait events", "pooler's counters"
+#: The names of figures that diagnostic slices show.
+IN_DIAGNOSTICS = (_WAIT_EVENTS, _POOL_COUNTERS)
 
 
 @dataclass(frozen=True)
@@ -152,13 +160,36 @@ class Facts:
     @property
     def web_busy(self) -> float | None:
         """How busy each process of the web servers was with a request, at least: the time that it
-        works itself, and waits for the pooler and the server to work.
+        works itself, and waits for the pooler and the server to work, or for what a statement in the
+        server waits for. What these may have waited for other programs is not the request's.
         """
+        return self._web_busy({role: self._own_at(role) for role in _BEHIND_REQUESTS})
+
+    def _web_busy(self, behind: Known) -> float | None:
         if not self.web_workers or self.per_s is None:
             return None
-        behind = [self.time.at(role) for role in ("web", "pooler", "server")]
-        mean_us = self.mean_ratio * sum(us for us in behind if us is not None)
-        return self.per_s * mean_us / 1e6 / self.web_workers
+        waits = self._per_web_worker(self.time.waits[name] for name in self._waits_behind())
+        return self._per_web_worker(behind.values()) + (waits if waits < _SEVERAL_WAIT else 0.0)
+
+    def _waits_behind(self) -> tuple[str, ...]:
+        """The waits in the server that keep a process of the web servers busy. Several processes may
+        wait for a lock that one of them holds, which more processes would not shorten.
+        """
+        waits = ("server_io", "server_wait")
+        return ("server_lock", *waits) if self.web_workers == 1 else waits
+
+    def _per_web_worker(self, times_us: Iterable[float | None]) -> float:
+        """How busy these times (per operation) keep each process of the web servers."""
+        mean_us = self.mean_ratio * sum(us for us in times_us if us is not None)
+        return (self.per_s or 0.0) * mean_us / 1e6 / (self.web_workers or 1)
+
+    @property
+    def _others_fill_workers(self) -> bool:
+        """Is each process of the web servers busy only because others kept their CPUs from them?"""
+        busy = self._web_busy({role: self.time.at(role) for role in _BEHIND_REQUESTS})
+        if not self.waits_for_workers or busy is None or self.web_busy is None:
+            return False
+        return self.web_busy < SATURATED <= busy
 
     def largest(self) -> str | None:
         """The part where an operation spends most of its time; None where a hidden part may be
@@ -176,9 +207,12 @@ class Facts:
 
     def overturned(self) -> Disturbance | None:
         """The largest disturbance, if all of them could change the word: given to the part that
-        comes second, their time would make that the first.
+        comes second, their time would make that the first. Or that in run queues, if it alone keeps
+        the processes of web servers busy.
         """
         others = [each for each in self.disturbances if each.source in (Source.STEAL, Source.RUN_QUEUE)]
+        if self._others_fill_workers:
+            return next((each for each in others if each.source == Source.RUN_QUEUE), None)
         doubt = sum(each.us or 0.0 for each in others)
         if not doubt or doubt < FAIR * (self.time.response or 0.0):
             return None
@@ -201,7 +235,12 @@ class Facts:
         return sorted([*known, (hidden, "")], key=lambda each: -each[0]) if known else []
 
     def _own(self, part: str) -> float | None:
-        us = self.time.of_part(part)
+        return self._without_others(part, self.time.of_part(part))
+
+    def _own_at(self, role: str) -> float | None:
+        return self._without_others(role, self.time.at(role))
+
+    def _without_others(self, part: str, us: float | None) -> float | None:
         return None if us is None else us - self.waits_for_others.get(part, 0.0)
 
     def numbers(self) -> VerdictNumbers:
@@ -337,7 +376,7 @@ def schedule(facts: Facts) -> Finding | None:
 
 
 def latency(facts: Facts) -> Finding | None:
-    """The network and waking up are most of the time, unless busy clients may wait for each other, or
+    """The network and wake-up are most of the time, unless busy clients may wait for each other, or
     requests for a free process of the web servers.
     """
     hidden = _wait_in_turn(facts) or facts.waits_for_workers
@@ -405,8 +444,8 @@ def _missing(facts: Facts) -> tuple[str, ...]:
         f"{role} run queue" for role in ROLES if time.cpu[role] is not None and time.queue[role] is None
     ]
     if time.unseen is None and time.waiting is not None:
-        lacking += ["wait events"] if time.waits["server_lock"] is None else []
-        lacking += ["pooler's counters"] if time.waits["pool_queue"] is None else []
+        lacking += [_WAIT_EVENTS] if time.waits["server_lock"] is None else []
+        lacking += [_POOL_COUNTERS] if time.waits["pool_queue"] is None else []
     return tuple(lacking) or ("anything that took time",)
 
 

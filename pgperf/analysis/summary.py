@@ -31,13 +31,10 @@ from pgperf.analysis.run_comparison import levels
 from pgperf.analysis.served_page import with_servers
 from pgperf.analysis.timeline import timeline
 from pgperf.analysis.variant_comparisons import pairs, variant_comparisons
-from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.variant_summary import COLD_PHASES, VariantSummary
 from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, by_variant
 
-ANALYSIS_VERSION = 11
-COLD_PHASES = (
-    "startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second",
-)  # fmt: skip
+ANALYSIS_VERSION = 12
 
 
 @dataclass(frozen=True)

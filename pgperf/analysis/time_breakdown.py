@@ -3,7 +3,7 @@ shorten it. Pure.
 
 The parts of `scheduler_states`, with the waiting divided as far as diagnostic rounds tell: into the
 pool's queue, the server's locks, its disks and its other waits, and latency, which is the rest: the
-network and waking up.
+network and wake-up.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ PART_TITLES = {
     "pooler": gettext_noop("pooler"),
     "server": gettext_noop("server"),
     "run_queue": gettext_noop("run queue"),
-    "interpreter": gettext_noop("waiting for the interpreter"),
-    "pool_queue": gettext_noop("queue for the pool"),
+    "interpreter": gettext_noop("waiting for the GIL or event loop"),
+    "pool_queue": gettext_noop("waiting for a pool connection"),
     "server_lock": gettext_noop("locks in the server"),
     "server_io": gettext_noop("server I/O"),
     "server_wait": gettext_noop("other waits in the server"),
-    "latency": gettext_noop("network and waking up"),
+    "latency": gettext_noop("network and wake-up"),
     "waiting": gettext_noop("waiting"),
-    "unseen": gettext_noop("not seen"),
+    "unseen": gettext_noop("unattributed"),
 }
 #: Wait event types of pg_stat_activity by part; all types but these are `server_wait`.
 _LOCKS = ("Lock", "LWLock", "BufferPin")

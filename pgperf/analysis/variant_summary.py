@@ -18,6 +18,7 @@ from pgperf.analysis.verdict import Verdict
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import is_async
 
+COLD_PHASES = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
 _PARTS = ("cpu_account", "top", "diagnostics", "verdict", "http", "open_loop")
 
 

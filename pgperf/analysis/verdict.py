@@ -161,7 +161,7 @@ class Capacity:
 
 _BUSY = {
     "clients": "the clients' CPUs were",
-    "interpreter": "the client's interpreter was",
+    "interpreter": "the client's GIL or event loop was",
     "host": "the load host's CPUs were",
     "one_host": "the CPUs of load host {} were",
     "network": "the network of load host {} was",

@@ -70,7 +70,7 @@ class VerdictKind:
 
 
 def _of_part(title: str, part: str) -> Sentence:
-    """ "client CPU: 165 of 211 µs; network and waking up 25 µs, server 21 µs": the part, then the
+    """ "client CPU: 165 of 211 µs; network and wake-up 25 µs, server 21 µs": the part, then the
     others by size.
     """
     return lambda verdict: _split(verdict.numbers, title, part)
@@ -109,7 +109,7 @@ def _of_web_workers(verdict: Verdict) -> str:
 
 def _of_network(verdict: Verdict) -> str:
     found, numbers = verdict.finding, verdict.numbers
-    full = f"the network of {found.where} {in_percent(found.share or 0.0)} full"
+    full = f"the network of {found.where} saturated ({in_percent(found.share or 0.0)} used)"
     clients = "1 client" if numbers.clients == 1 else f"{numbers.clients} clients"
     return f"{clients}, {full}; {_all_parts(numbers)}"
 
@@ -182,7 +182,7 @@ def _of_unknown(verdict: Verdict) -> str:
     before = {
         Basis.FAILED_REQUESTS: "each slice had a failed request, and such slices count for no figure",
         Basis.RUN_QUEUE: _queued(found.share),
-        Basis.IN_TURN: "no resource is used up",
+        Basis.IN_TURN: "no resource is saturated",
     }.get(found.basis)
     missing = f"not known: {', '.join(found.missing)}" if found.missing else ""
     remedy = f"the run's login may not see the server's sessions: {found.grant}" if found.grant else ""
@@ -233,9 +233,9 @@ VERDICTS: tuple[VerdictKind, ...] = (
     _cpu("server", gettext_noop("server CPU"), _by_load_or(interventions.LIGHT_STATEMENT)),
     VerdictKind(
         "interpreter",
-        gettext_noop("the client's interpreter"),
+        gettext_noop("the client's GIL or event loop"),
         rules.interpreter,
-        _of_interpreter("waiting for the interpreter"),
+        _of_interpreter("waiting for the GIL or event loop"),
         _by(interventions.PROCESSES),
         "interpreter",
     ),
@@ -248,24 +248,26 @@ VERDICTS: tuple[VerdictKind, ...] = (
     ),
     VerdictKind(
         "network",
-        gettext_noop("the network is full"),
+        gettext_noop("the network is saturated"),
         rules.network,
         _of_network,
         _by(interventions.DOUBLE_CLIENTS),
     ),
     VerdictKind(
         "pool_queue",
-        gettext_noop("queue for the pool"),
+        gettext_noop("waiting for a pool connection"),
         rules.pool_queue,
-        _of_pool_queue("queue for the pool"),
+        _of_pool_queue("waiting for a pool connection"),
         _by(interventions.BYPASS_POOLER),
         "pool_queue",
     ),
     _wait("server_lock", gettext_noop("locks in the server"), _by_one_client),
     _wait("server_io", gettext_noop("server I/O"), _by(interventions.LIGHT_STATEMENT)),
     _wait("server_wait", gettext_noop("other waits in the server"), _by(interventions.LIGHT_STATEMENT)),
-    _wait("latency", gettext_noop("network and waking up"), _by_distance_or_load, rules.latency),
-    VerdictKind("schedule", gettext_noop("the rate is held"), rules.schedule, _of_schedule, claims=False),
+    _wait("latency", gettext_noop("network and wake-up"), _by_distance_or_load, rules.latency),
+    VerdictKind(
+        "schedule", gettext_noop("the rate is sustained"), rules.schedule, _of_schedule, claims=False
+    ),
     VerdictKind(DISTURBED, gettext_noop("disturbed"), rules.disturbed, _of_disturbance, claims=False),
     VerdictKind(UNKNOWN, gettext_noop("bottleneck not known"), rules.unknown, _of_unknown, claims=False),
 )
@@ -391,13 +393,14 @@ def confirmation_evidence(verdict: Verdict) -> str:
         return ""
     test = INTERVENTIONS[found.intervention]
     if found.numbers:
-        return f"{test.title}: {test.sentence(found.numbers)}"
+        return f"{test.title}: {test.sentence(found.numbers, title(found.numbers.changed_word))}"
     if found.blocks is not None:
         blocks = "1 block" if found.blocks == 1 else f"{found.blocks} blocks"
-        return f"{test.title}: not decided, only {blocks} fitted into the test's time"
+        return f"{test.title}: only {blocks} fitted into the test's time"
     if found.again is None:
         return f"{test.title}: not measured"
-    return f"measured again it was {found.again.word}: {evidence(found.again)}"
+    again, said = title(found.again.word), evidence(found.again)
+    return f"measured again, the verdict was “{again}”: {said.removeprefix(again + ': ')}"
 
 
 def _queued(share: float | None) -> str:

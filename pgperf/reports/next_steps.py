@@ -10,8 +10,10 @@ from pgperf.analysis.grade import Grade, Source
 from pgperf.analysis.next_step import Advice, Distance, NextStep, next_step, setting
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict
-from pgperf.core.records import CONNECTIONS, with_workloads
-from pgperf.models import VariantResult
+from pgperf.analysis.verdict_kinds import DISTURBED
+from pgperf.core.limits import LEAST_BLOCKS
+from pgperf.core.records import BUDGET, CONNECTIONS, ENDING, Ending, with_workloads
+from pgperf.models import Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import layer_title
 
@@ -23,12 +25,14 @@ _LOGIN = ("authentication", "tls")
 class ShownStep:
     """The advice for a variant as people read it; each "" or empty where there is none.
 
-    `distances`: sentences on what delays of its route cost. `benchmarks`: names of other benchmarks
-    than the run's that measure what is advised. `repeats`: it is to measure the same again.
+    `besides`: advice on connections beside the main one. `distances`: sentences on what delays of its
+    route cost. `benchmarks`: names of other benchmarks than the run's that measure what is advised.
+    `repeats`: it is to measure the same again.
     """
 
     advice: str = ""
     saving: str = ""
+    besides: str = ""
     distances: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
     repeats: bool = False
@@ -40,7 +44,7 @@ class ShownStep:
 
     def after(self, advice: str) -> str:
         """The rest of it, after the advice in other words."""
-        return " ".join(filter(None, (advice, self.saving, *self.distances)))
+        return " ".join(filter(None, (advice, self.saving, self.besides, *self.distances)))
 
 
 def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
@@ -72,7 +76,14 @@ def _next_steps(rows: Sequence[VariantResult]) -> Iterator[NextStep | None]:
 
 def _next_step(row: VariantResult, rows: Iterable[VariantResult]) -> NextStep | None:
     others = [other.record for other in _alternatives(row, rows)]
-    return next_step(row.record, others, copies=_copies(row))
+    return next_step(row.record, others, copies=_copies(row), time_was_up=_time_was_up(row.run))
+
+
+def _time_was_up(run: Run) -> bool:
+    """Did the run end by its budget before the block that has the diagnostic slices?"""
+    ending = Ending.from_json(run.environment.get(ENDING))
+    asked = (run.definition or {}).get("diagnostic_ms")
+    return bool(asked and ending and ending.reason == BUDGET and ending.blocks < LEAST_BLOCKS)
 
 
 def _copies(row: VariantResult) -> bool:
@@ -122,21 +133,29 @@ def _distance_json(found: Distance) -> dict[str, Any]:
 def _shown(record: VariantSummary, found: NextStep | None) -> ShownStep:
     if found is None or record.verdict is None:
         return ShownStep()
-    distances = tuple(map(_distance, found.distances))
     return ShownStep(
-        _advice(found, record.verdict),
-        _saving(found),
-        distances,
-        found.benchmarks,
+        advice=_advice(found, record.verdict),
+        saving=_saving(found, is_disturbed=record.verdict.word == DISTURBED),
+        besides=_besides(found.connecting_us, record.us_per_op),
+        distances=tuple(map(_distance, found.distances)),
+        benchmarks=found.benchmarks,
         repeats=found.advice == Advice.QUIET,
     )
+
+
+def _besides(connecting_us: float | None, of_us: float | None) -> str:
+    """Both times are on the page too, so the sentence gives both."""
+    if connecting_us is None or not of_us:
+        return ""
+    numbers = number_format.differences_in_one_unit({"of": of_us}, us=connecting_us)
+    return _("Keep connections open, too: connecting and closing take %(us)s of %(of)s %(unit)s.") % numbers
 
 
 def _distance(found: Distance) -> str:
     """The times are given too, so that their difference and their quotient can be seen."""
     return _(
-        "In this run %(ms)s ms of distance cost %(cost)s %(unit)s: %(us)s instead of %(near)s %(unit)s,"
-        " %(times)s."
+        "In this run %(ms)s ms of simulated network delay cost %(cost)s %(unit)s: %(us)s instead of"
+        " %(near)s %(unit)s, %(times)s."
     ) % {
         "ms": number_format.tick(found.ms),
         **number_format.differences_in_one_unit({"us": found.us, "near": found.near_us}, cost=found.cost_us),
@@ -182,32 +201,36 @@ def _sentences() -> dict[str, str]:
         Advice.PAGE_ROUND_TRIPS: _(
             "Make fewer round trips: fewer statements for each page, or servers that are nearer to each other."
         ),
-        Advice.POOL: _("Give the pool more server connections, or its clients fewer at the same time."),
+        Advice.POOL: _("Increase the size of the pool, or use fewer clients at the same time."),
         Advice.PROCESSES: _(
-            "Use several processes instead of workers in one: they do not share an interpreter."
+            "Use several processes instead of workers in one: they do not share a GIL or an event loop."
         ),
         Advice.CLIENT_CPUS: _("Give the clients more CPUs, or run fewer of them at the same time."),
         Advice.SERVER_CPUS: _(
-            "Give the server more CPUs, or less work for each statement (EXPLAIN shows it)."
+            "Give the server more CPUs, or reduce the work of each statement (EXPLAIN shows it)."
         ),
         Advice.POOLER: _("Run several poolers, or leave the pooler out where connections persist."),
         Advice.PROXY: _(
             "Let the proxy do less: fewer filters, no compression of short pages, kept connections."
         ),
         Advice.VIEW: _("Do less in the view and the template: fewer objects, fewer fields, a cached part."),
-        Advice.WEB_CPUS: _("Give the web server more CPUs, or each request less work in the view."),
+        Advice.WEB_CPUS: _("Give the web server more CPUs, or reduce the work of the view."),
         Advice.WEB_WORKERS: _(
             "Start more workers of the web server: each is busy with a request, and requests wait for one."
         ),
         Advice.NETWORK: _(
-            "Spread the load over more load hosts, or let each operation read less: the network carries no more."
+            "Spread the load over more load hosts, or let each operation read less: the network is saturated."
         ),
         Advice.LOCKS: _("Hold locks for a shorter time: the clients wait for each other."),
         Advice.DISKS: _("Read less from disk: an index, fewer columns, or more shared_buffers."),
         Advice.REQUESTS: _(
-            "See the table of requests for the reasons why they failed, mend that, and measure again."
+            "See the table of requests for the reasons why they failed, fix the cause, and measure again."
         ),
-        Advice.RATE: _("Ask for a higher rate, or a closed loop, to see what bounds it."),
+        Advice.TIME: _(
+            "Give the run a larger time budget or fewer variants: its time was up before the diagnostic slices, which"
+            " divide the waiting."
+        ),
+        Advice.RATE: _("Ask for a higher rate, or a closed loop, to see the bottleneck."),
         Advice.SERVER_WAITS: _(
             "See which wait event the server’s sessions are in, in the table of diagnostics."
         ),
@@ -243,14 +266,21 @@ def _quieter(verdict: Verdict) -> str:
     return _("Measure again at a quieter time, or on a machine that others use less.")
 
 
-def _saving(found: NextStep) -> str:
-    """The expected saving of a change; "" where no figure bounds it."""
+def _saving(found: NextStep, *, is_disturbed: bool = False) -> str:
+    """The expected saving of a change; "" where no figure bounds it. In a disturbed measurement,
+    others may have a part in a measured one, so the sentence has what is sure too.
+    """
     if found.us is None or not found.of_us:
         return ""
     figures = {"of": found.of_us}
     numbers = number_format.differences_in_one_unit(figures, us=found.us, least=found.least_us or 0.0)
-    if found.is_measured and found.is_vague:
+    if found.is_measured and (is_disturbed or found.is_vague):
         return _("In this run that saved %(us)s of %(of)s %(unit)s (at least %(least)s).") % numbers
     if found.is_measured:
         return _("In this run that saved %(us)s of %(of)s %(unit)s.") % numbers
-    return _("At most %(us)s of %(of)s %(unit)s can be saved.") % numbers
+    bound = _("At most %(us)s of %(of)s %(unit)s can be saved.") % numbers
+    return f"{bound} {_not_measured()}" if found.is_unmeasured else bound
+
+
+def _not_measured() -> str:
+    return _("No benchmark of pgperf measures that saving: compare a run after the change with this one.")

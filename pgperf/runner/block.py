@@ -9,7 +9,12 @@ from typing import Any
 from pgperf.core.layers import over_http
 from pgperf.core.records import Variant, VariantBlock
 from pgperf.runner import run_time
-from pgperf.runner.block_processes import close_process_cpu, find_processes, process_cpu_of
+from pgperf.runner.block_processes import (
+    close_process_cpu,
+    find_processes,
+    others_by_side,
+    process_cpu_of,
+)
 from pgperf.runner.block_results import complete_remote, fold, own_counts
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_startup import started
@@ -42,10 +47,12 @@ def run_block(
         process_cpu = process_cpu_of(context.host, groups)
         measured = timed_rounds(context, groups, cohort, block)
         counted = close_process_cpu(process_cpu, groups)
-        of_variant = partial(_counts_of, context, counted)
+        over = {over_http(group.variant.layer) for group in groups}
+        sides = {each: others_by_side(process_cpu, context.cpu_placement.sides(each)) for each in over}
+        of_variant = partial(_counts_of, context, counted, sides)
         with_hosts = accounts(groups, of_variant)
         try:
-            if context.diagnostic_connections and block == context.plan.definition.diagnosed_block:
+            if context.diagnostic_connections and context.pace.diagnoses(cohort, block):
                 with context.clock.phase("diagnostics"):
                     diagnose(context, context.diagnostic_connections, groups, cohort, measured)
                     time_statements(context, groups)
@@ -66,9 +73,14 @@ def run_block(
             )
 
 
-def _counts_of(context: RunContext, counted: dict[str, Any], variant: Variant) -> dict[str, Any]:
-    """What was counted in the block of all processes, with the CPUs that the variant's roles had."""
-    return {**counted, "role_cpus": context.cpu_placement.role_cpus(over_http(variant.layer))}
+def _counts_of(
+    context: RunContext, counted: dict[str, Any], sides: dict[bool, dict[str, Any]], variant: Variant
+) -> dict[str, Any]:
+    """What was counted in the block of all processes, with the CPUs that the variant's roles had, and
+    who else ran there. `sides`: that, by whether a variant's clients request pages.
+    """
+    over = over_http(variant.layer)
+    return {**counted, **sides[over], "role_cpus": context.cpu_placement.role_cpus(over)}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pgperf.runner.client_group import ClientGroup, find_server_cgroup
 from pgperf.runner.cpu.cgroups import quota_groups
 from pgperf.runner.cpu.clock import slow_read_ns
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.placement import Sides
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.load_hosts import HostedGroup, in_time
 from pgperf.runner.run_context import RunContext
@@ -43,3 +44,11 @@ def close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dic
     short_lived_ns = sum(group.totals.of_short_lived_ns for group in groups)
     clock = {"clock_read_ns": ns} if (ns := slow_read_ns()) else {}
     return {**counted, **clock, "ours_ns": counted["ours_ns"] + short_lived_ns}
+
+
+def others_by_side(process_cpu: ProcessCpu, sides: Sides) -> dict[str, Any]:
+    """Where roles are bound to CPUs: the most that others ran on those of each side until the account
+    was closed, ns.
+    """
+    found = {side: process_cpu.others_on(cpus) for side, cpus in sides._asdict().items() if cpus}
+    return {"others_by_side": found} if found and None not in found.values() else {}

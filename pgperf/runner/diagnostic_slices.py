@@ -25,7 +25,8 @@ def diagnose(
     disturbed.
     """
     definition = context.plan.definition
-    whole = round_order(context.plan, cohort, definition.diagnosed_block, definition.rounds)
+    block = context.pace.diagnosed_block
+    whole = round_order(context.plan, cohort, block, definition.rounds)
     order = [index for index in whole if not groups[index].variant.is_search]
     for index in order:
         measured[index].diagnosis = _diagnosed(context, connections, cohort, groups[index])
@@ -36,7 +37,7 @@ def diagnose(
         )
     disturbed = [index for index in order if measured[index].diagnosis.found.is_disturbed]
     for index in disturbed:
-        if not context.pace.has_time_to_repeat(cohort, definition.diagnosed_block):
+        if not context.pace.has_time_to_repeat(cohort, block):
             return
         _repeat_diagnosis(context, connections, cohort, groups[index], measured[index])
 

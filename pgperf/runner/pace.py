@@ -21,6 +21,9 @@ from pgperf.runner.run_time import Step
 
 #: The share of the budget after which even a block under way is given up.
 _LATEST = 1.15
+#: Before this one, the diagnostic slices of a run that will not reach its sixth block have to end: a
+#: block that has begun is finished, too.
+_DIAGNOSED = 1.1
 
 
 class Pace:
@@ -48,6 +51,7 @@ class Pace:
         self._least_blocks = min(LEAST_BLOCKS, plan.definition.most_blocks)
         self._slowest_s = 0.0
         self.blocks = 0
+        self.diagnosed_block = plan.definition.diagnosed_block
 
     def passed_s(self) -> float:
         return self._clock() - self._begin
@@ -98,6 +102,29 @@ class Pace:
         round_s = self._seconds(todo) - rest_s
         return max(0, min(self.planned_rounds, int((self.left_s() - rest_s) / round_s)))
 
+    def diagnoses(self, cohort: int, block: int) -> bool:
+        """Does that block end with the diagnostic slices? Call it when the cohort's rounds are timed.
+
+        Where no time would be left for them after another block, this one does, while its clients are
+        there. The first cohort decides for all, so that each has them once.
+        """
+        if not cohort and block < self.diagnosed_block and self._is_last_to_diagnose(block):
+            self.diagnosed_block = block
+        return block == self.diagnosed_block
+
+    def _is_last_to_diagnose(self, block: int) -> bool:
+        """Is there time for the diagnostic slices now, but none for another block and them?"""
+        definition = self._plan.definition
+        if math.isinf(self.budget_s) or not definition.diagnostic_ms or definition.ends_after_blocks:
+            return False  # a test of a verdict decides nothing before its sixth block
+        todo, another = Counter[Step](), Counter[Step]()
+        for cohort in range(len(self._plan.cohorts)):
+            todo += self._diagnostic_slices(cohort)
+            todo += self._timed(cohort, block) if cohort else Counter[Step]()
+            another += self._timed(cohort, block + 1)
+        now_s, later_s = self._seconds(todo), self._seconds(todo + another)
+        return self.left_s() < later_s and self.passed_s() + now_s <= _DIAGNOSED * self.budget_s
+
     def has_time_to_repeat(self, cohort: int, block: int) -> bool:
         """Does another diagnostic slice of that cohort fit into the promised time, with all that must
         still follow in this block? Also a run of a fixed length has a promise.
@@ -137,17 +164,23 @@ class Pace:
 
     def _steps(self, cohort: int, block: int) -> Counter[Step]:
         """The steps of one cohort's block, with one round."""
+        return self._timed(cohort, block) + self._diagnostics(cohort, block)
+
+    def _timed(self, cohort: int, block: int) -> Counter[Step]:
+        """The same without diagnostic slices."""
         definition = self._plan.definition
         anew = run_time.restarted(definition, self._plan.cohorts[cohort])
         parts = [run_time.RESTART] if anew else []
         parts += [run_time.COLD_START if block < definition.cold_blocks else run_time.START]
         parts += [run_time.WARM_UP, run_time.ROUND, *([] if block else [run_time.PILOT])]
-        return Counter(Step(cohort, part) for part in parts) + self._diagnostics(cohort, block)
+        return Counter(Step(cohort, part) for part in parts)
 
     def _diagnostics(self, cohort: int, block: int) -> Counter[Step]:
-        definition = self._plan.definition
-        if not definition.diagnostic_ms or block != definition.diagnosed_block:
+        if not self._plan.definition.diagnostic_ms or block != self.diagnosed_block:
             return Counter()
+        return self._diagnostic_slices(cohort)
+
+    def _diagnostic_slices(self, cohort: int) -> Counter[Step]:
         return Counter({Step(cohort, run_time.DIAGNOSTIC): len(self._plan.cohorts[cohort].diagnosed)})
 
     def _seconds(self, steps: Counter[Step], rounds: int = 1) -> float:

@@ -213,6 +213,16 @@ def test_process_cpu_divides_the_rest(census: dict[str, Any], other: float) -> N
     assert account.spent_ns["unattributed"] == (24 - other) * MS
 
 
+def test_others_are_told_by_side_where_every_block_tells_it() -> None:
+    """Of 30 ms of others in each block, at most 3 ms were on the clients' CPUs."""
+    told = {"others_by_side": {"clients": 3 * MS, "server": 40 * MS}}
+    stored = cpu_account([*block(told), *block(told)])
+    assert stored["others_by_side"] == {"clients": pytest.approx(0.1), "server": 1.0}
+    assert CpuAccount.from_json(stored).others_by_side == stored["others_by_side"]  # type: ignore[union-attr]
+    for older in (block(), block({**told, "host_ns": None})):
+        assert "others_by_side" not in cpu_account([*block(told), *older])
+
+
 def test_without_process_cpu_the_rest_is_unattributed() -> None:
     share = cpu_account(block({"host_ns": None}))["share"]
     assert share["other"] is None

@@ -110,7 +110,8 @@ def test_a_pooler_that_served_nothing_divides_nothing() -> None:
         ({"calls": 1000, "rows": 1000, "others": 0}, 2, False, "rows: 1.000 per operation, expected 2"),
         (
             {"calls": 1010, "rows": 2000, "others": 1}, 2, None,
-            "calls: 1.010 per operation, expected 1; 1 other sessions of this login ran statements meanwhile",
+            "calls: 1.010 per operation, expected 1;"
+            " 1 other session of this login ran statements during the slices",
         ),
     ],
 )  # fmt: skip

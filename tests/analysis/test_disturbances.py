@@ -1,5 +1,7 @@
 """The time that others took at most, its bounds and the grade that follows."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +42,49 @@ def test_a_wait_is_no_longer_than_others_worked() -> None:
     (long,) = found(row(400.0, queue={"client": 90.0, "server": 30.0}, share={"other": 0.1}))
     assert long.us == pytest.approx(80.0)
     assert not found(row(queue={"client": 90.0}, share={"other": 0.049})), "the background of any host"
+
+
+def crowded(by_side: dict[str, float], **more: Any) -> Row:
+    """8 clients that queue for 500 of 800 µs, beside a program that keeps one of two CPUs busy."""
+    fields = {"client": 85.0, "server": 50.0, "clients": 8, "queue": {"client": 500.0}, **more}
+    given_row = row(800.0, share={"other": 0.5}, **fields)
+    given_row["cpu_account"]["others_by_side"] = by_side
+    return given_row
+
+
+@pytest.mark.parametrize(
+    ("by_side", "us", "grade_word"),
+    [
+        ({"clients": 0.02, "server": 1.0}, None, "good"),  # it runs on the server's CPU
+        ({"clients": 1.0, "server": 0.02}, 500.0, "poor"),
+        ({"clients": 0.3, "server": 0.7}, 240.0, "poor"),
+        ({}, 500.0, "poor"),  # an older run: not known
+    ],
+)
+def test_a_role_waits_only_for_others_on_its_own_cpus(
+    by_side: dict[str, float], us: float | None, grade_word: str
+) -> None:
+    given_row = crowded(by_side)
+    assert [each.us for each in found(given_row)] == ([] if us is None else [pytest.approx(us)])
+    assert graded(given_row).word == grade_word
+    if us is None:
+        assert judge(summary(given_row), Checks()).word == "client_cpu"
+
+
+def test_waits_of_both_sides_are_no_longer_than_others_worked() -> None:
+    """Both sides may have had all of them, who worked for 800 µs at most."""
+    given_row = crowded(
+        {"clients": 1.0, "server": 1.0}, queue={"client": 600.0, "server": 500.0}, client=10.0
+    )
+    (both,) = found(given_row)
+    assert both.us == pytest.approx(min(800.0, sum(TimeBreakdown.of(summary(given_row)).queue.values())))
+
+
+def test_a_pooler_waits_with_the_clients_unless_it_is_beside_the_server() -> None:
+    given_row = crowded({"clients": 0.0, "server": 1.0}, pooler=20.0, queue={"pooler": 100.0})
+    assert not found(given_row)
+    given_row["cpu_account"]["role_cpus"] |= {"pooler_beside_server": True}
+    assert [each.us for each in found(given_row)] == [pytest.approx(100.0)]
 
 
 def test_where_others_are_not_known_all_waiting_may_be_for_them() -> None:

@@ -228,7 +228,7 @@ def test_a_server_that_is_used_up_gives_no_more_and_stays_busy(
     changed = judged(us, client=8.0, server=20.0, clients=16, queue={"server": 290.0}, layer="libpq")
     changed = replace(changed, ops_per_s=50_000 * times)
     assert outcome("server_cpu", "double_clients", own, changed).outcome == expected
-    said = f"the server's CPUs {100 * 16 / us * 20:.0f} % busy, and the verdict server_cpu"
+    said = f"the server's CPUs {100 * 16 / us * 20:.0f} % busy, and the verdict “server CPU”"
     assert said in evidence("server_cpu", "double_clients", own, changed)
 
 
@@ -249,7 +249,7 @@ def test_a_pooler_that_is_used_up_gives_no_more_and_is_named_again(
     assert outcome("pooler_cpu", "double_clients", own, changed).outcome == expected
     if expected == CONFIRMED:
         said = evidence("pooler_cpu", "double_clients", own, changed)
-        assert said == "twice as many clients: 1.00 times the throughput, and the verdict pooler_cpu"
+        assert said == "twice as many clients: 1.00 times the throughput, and the verdict “pooler CPU”"
 
 
 USED_UP = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
@@ -261,7 +261,7 @@ def test_busy_clients_do_not_confirm_that_the_server_is_used_up() -> None:
     used = numbers_of(clients).utilisation
     assert (used["clients"], used["server"]) == (pytest.approx(1.0), pytest.approx(0.75))
     assert outcome("server_cpu", "double_clients", USED_UP, clients).outcome == UNDECIDED
-    said = "the server's CPUs 75 % busy, and the verdict client_cpu"
+    said = "the server's CPUs 75 % busy, and the verdict “client CPU”"
     assert said in evidence("server_cpu", "double_clients", USED_UP, clients)
 
 
@@ -291,7 +291,9 @@ def test_all_of_a_delay_shows_where_nothing_hides_it(us: float, expected: str) -
 
 def test_what_is_not_found_again_is_withdrawn_and_what_was_disturbed_is_left_open() -> None:
     assert outcome("server_cpu", "light_statement", ORM, LIBPQ).outcome == WITHDRAWN
-    assert "measured again it was client_cpu" in evidence("server_cpu", "light_statement", ORM, LIBPQ)
+    said = evidence("server_cpu", "light_statement", ORM, LIBPQ)
+    assert said.startswith("measured again, the verdict was “client CPU”: ")
+    assert said.count("client CPU") == 1
     disturbed = judged(share={"steal": 0.5})
     assert outcome("client_cpu", "lower_layer", disturbed, LIBPQ).outcome == UNDECIDED
     assert outcome("client_cpu", "lower_layer", ORM, None).outcome == UNDECIDED

@@ -153,14 +153,21 @@ def test_a_saving_may_not_be_the_time_that_others_took(added_us: float, told: Ad
     found = advice(disturbed(added_us), faster(101.0))
     assert found.advice == told
     if told == Advice.ALTERNATIVE:
-        assert found.us == found.least_us == pytest.approx(111.0 - added_us)
+        assert (found.us, found.least_us) == (pytest.approx(111.0), pytest.approx(111.0 - added_us))
 
 
-def disturbed(added_us: float) -> VariantSummary:
+@pytest.mark.parametrize("source", ["throttling", "clock"])
+def test_what_a_quiet_machine_would_not_save_is_part_of_a_saving(source: str) -> None:
+    found = advice(disturbed(90.0, source), faster(101.0))
+    assert (found.advice, found.us) == (Advice.ALTERNATIVE, pytest.approx(111.0))
+    assert found.least_us == pytest.approx(0.99 * 211.0 - 101.0)
+
+
+def disturbed(added_us: float, source: str = "steal") -> VariantSummary:
     """A variant of 211 µs to which the hypervisor may have added some."""
     own = variant()
     assert own.verdict is not None
-    steal = {"source": "steal", "where": "host", "us": added_us, "share": 0.1, "cpus": None, "programs": []}
+    steal = {"source": source, "where": "host", "us": added_us, "share": 0.1, "cpus": None, "programs": []}
     verdict = {**own.verdict.to_json(), "word": "disturbed"}
     verdict["grade"] = {"word": "poor", "share": 0.1, "disturbances": [steal]}
     return VariantSummary.from_json({**own.to_json(), "verdict": verdict})
@@ -311,6 +318,34 @@ def test_an_operation_that_mostly_works_may_connect() -> None:
     assert found.advice == Advice.CLIENT_CODE
 
 
+@pytest.mark.parametrize(("connect_us", "told"), [(2000.0, 420.0), (480.0, 100.0), (280.0, None)])
+def test_a_tenth_of_the_time_for_connections_is_advice_beside_the_main_one(
+    connect_us: float, told: float | None
+) -> None:
+    """Of 1 ms per operation; the means of the phases have all of the long operations."""
+    operate_us = 5000.0 - connect_us - 20.0
+    phases = {"connect": {"mean": connect_us}, "operate": {"mean": operate_us}, "close": {"mean": 20.0}}
+    own = variant(1000.0, client=600.0, connect="per_operation", phases_us=phases)
+    found = advice(own)
+    assert found.advice == Advice.CLIENT_CODE
+    assert found.connecting_us == (None if told is None else pytest.approx(1000.0 * (connect_us + 20) / 5000))
+    assert ("connection-cost" in found.benchmarks) is (told is not None)
+
+
+def test_connections_are_no_second_advice_where_they_are_the_first_or_the_run_is_repeated() -> None:
+    phases = {"connect": {"mean": 20.0}, "operate": {"mean": 40.0}, "close": {"mean": 10.0}}
+    own = variant(connect="per_operation", phases_us=phases)
+    assert advice(own).connecting_us
+    assert advice(own, variant(100.0, mode="prepared", connect="per_operation")).connecting_us
+    assert advice(own, variant(100.0, connect="pool")).connecting_us is None
+    assert own.verdict is not None
+    again = replace(own, verdict=replace(own.verdict, word="disturbed"))
+    assert (advice(again).advice, advice(again).connecting_us) == (Advice.QUIET, None)
+    phases["connect"]["mean"] = 150.0
+    mostly = advice(variant(connect="per_operation", phases_us=phases))
+    assert (mostly.advice, mostly.connecting_us) == (Advice.KEEP_CONNECTIONS, None)
+
+
 def test_a_disturbed_measurement_is_repeated_before_anything_is_advised() -> None:
     phases = {"connect": {"mean": 150.0}, "operate": {"mean": 40.0}, "close": {"mean": 10.0}}
     record = variant(connect="per_operation", phases_us=phases).to_json()
@@ -331,6 +366,25 @@ def test_what_is_unknown_needs_a_grant_or_its_figures() -> None:
     )
     record = variant().to_json() | {"verdict": unseen.to_json()}
     assert advice(VariantSummary.from_json(record)).advice == Advice.GRANT
+
+
+@pytest.mark.parametrize(
+    ("changes", "time_was_up", "told"),
+    [
+        ({"diagnostics": None}, True, Advice.TIME),
+        ({"diagnostics": None}, False, Advice.FIGURES),
+        ({"diagnostics": None, "server": None}, True, Advice.FIGURES),  # more time would not show it
+        ({"events": {}}, True, Advice.FIGURES),  # there was a diagnostic slice
+    ],
+)
+def test_without_time_for_diagnostic_slices_a_run_needs_more_of_it(
+    changes: dict[str, Any], time_was_up: bool, told: Advice
+) -> None:
+    own = variant(**{"client": 20.0, "server": 20.0, **changes})
+    found = next_step(own, [own], time_was_up=time_was_up)
+    assert found
+    assert own.verdict
+    assert (own.verdict.word, found.advice) == ("unknown", told)
 
 
 def test_every_word_has_an_advice() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from pgperf.analysis.summary import ANALYSIS_VERSION, COLD_PHASES, summarise
+from pgperf.analysis.summary import ANALYSIS_VERSION, summarise
 from pgperf.analysis.variant_comparisons import pairs
+from pgperf.analysis.variant_summary import COLD_PHASES
 from pgperf.core.records import Variant, VariantBlock
 
 from . import golden

@@ -28,7 +28,7 @@ def word(given_row: Row) -> str:
 def test_the_largest_share_of_one_client_s_time_in_words_and_numbers() -> None:
     found = judge(row())
     assert (found["word"], found["certainty"]) == ("client_cpu", "likely")
-    assert found["evidence"] == "client CPU: 165 of 211 µs; network and waking up 25 µs, server 21 µs"
+    assert found["evidence"] == "client CPU: 165 of 211 µs; network and wake-up 25 µs, server 21 µs"
     assert found["numbers"]["shares"]["client"] == pytest.approx(165 / 211)
     assert found["intervention"] == "lower_layer"
     assert found["missing"] == []
@@ -36,9 +36,7 @@ def test_the_largest_share_of_one_client_s_time_in_words_and_numbers() -> None:
 
 def test_a_wait_for_a_cpu_is_said_from_a_hundredth_of_the_time_on() -> None:
     assert "queue" not in judge(row(queue={"client": 2.0}))["evidence"]
-    said = (
-        "client CPU: 165 of 211 µs and 2.2 µs in the queue for it; network and waking up 23 µs, server 21 µs"
-    )
+    said = "client CPU: 165 of 211 µs and 2.2 µs in the queue for it; network and wake-up 23 µs, server 21 µs"
     assert judge(row(queue={"client": 2.2}))["evidence"] == said
 
 
@@ -70,7 +68,7 @@ def test_a_cpu_nine_tenths_busy_is_used_up_by_several_clients() -> None:
     assert (found["word"], found["intervention"]) == ("server_cpu", "double_clients")
     assert found["evidence"] == (
         "8 clients, the server's CPUs 100 % busy; server CPU: 20 of 160 µs and 130 µs in the queue for it; "
-        "client 8.0 µs, network and waking up 2.0 µs"
+        "client 8.0 µs, network and wake-up 2.0 µs"
     )
     assert word(full | {"ops_per_s": 45_000}) == "server_cpu"
     below = judge(full | {"ops_per_s": 44_000})
@@ -141,8 +139,8 @@ def test_workers_that_use_up_the_one_cpu_of_their_process_wait_for_its_interpret
     found = judge(row(1000.0, client=95.0, server=30.0, **WORKERS) | {"ops_per_s": 10_000.0})
     assert (found["word"], found["intervention"]) == ("interpreter", "processes")
     assert found["evidence"] == (
-        "10 workers in a process, one of which works 95 % of the time; waiting for the interpreter: 855 of 1,000 µs;"
-        " client 95 µs, server 30 µs, network and waking up 20 µs"
+        "10 workers in a process, one of which works 95 % of the time; waiting for the GIL or event loop:"
+        " 855 of 1,000 µs; client 95 µs, server 30 µs, network and wake-up 20 µs"
     )
     assert (found["checks"]["capacity"]["withheld"], found["checks"]["capacity"]["busy"]) == (
         True,
@@ -276,7 +274,8 @@ def pooled(**more: Any) -> Row:
 def test_a_fifth_of_the_time_in_the_pool_s_queue_while_no_connection_is_free() -> None:
     found = judge(pooled(pool=POOL))
     assert (found["word"], found["intervention"]) == ("pool_queue", "bypass_pooler")
-    assert found["evidence"].startswith("no server connection free; queue for the pool: 300 of 1,000 µs; ")
+    split = "waiting for a pool connection: 300 of 1,000 µs; "
+    assert found["evidence"].startswith(f"no server connection free; {split}")
     assert word(pooled(pool=POOL | {"wait_us_per_query": 200.0})) == "pool_queue"
     assert word(pooled(pool=POOL | {"wait_us_per_query": 199.0})) == "latency"
     assert word(pooled(pool=POOL | {"sv_idle_min": 1})) == "latency"

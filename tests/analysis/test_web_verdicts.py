@@ -82,6 +82,52 @@ def test_all_workers_are_busy() -> None:
     assert "8 clients, one process of the web server, 91 % busy" in evidence(found)
 
 
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [(0.125, "disturbed"), (0.0, "web_workers")],  # of 8 CPUs; without others, requests wait for their own
+)
+def test_a_worker_that_waits_for_another_program_is_not_busy(other: float, word: str) -> None:
+    """100 requests/s of 4 ms of web CPU, and 5 ms in the queue for it: 0.45 of the time, not 0.95."""
+    crowded = {"queue": {"web": 5_000.0}, "share": {"other": other}}
+    found = verdict(page(40_000.0, web=4_000.0, server=500.0, clients=4, workers=1, **crowded))
+    assert found.word == word
+    if other:
+        assert found.finding.basis == Basis.RUN_QUEUE
+
+
+def test_a_worker_that_is_busy_in_spite_of_others_stays_busy() -> None:
+    crowded = {"queue": {"web": 500.0}, "share": {"other": 0.125}}
+    found = verdict(page(8_000.0, web=700.0, server=210.0, clients=8, workers=1, **crowded))
+    assert (found.word, found.finding.share) == ("web_workers", pytest.approx(0.91))
+
+
+def waiting(event: str, backends: int, workers: int) -> Verdict:
+    """8 clients, 800 ms for each request; the web servers' backends wait for that event."""
+    sampled = {"samples": 100, "wait_events": {event: 0.96, "CPU": 0.04}, "backends": backends}
+    return verdict(
+        page(800_000.0, web=1_000.0, server=500.0, clients=8, workers=workers, diagnostics=sampled)
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "workers"), [("Lock", 1), ("IO", 1), ("Timeout", 1), ("IO", 2), ("Timeout", 2)]
+)
+def test_a_worker_is_busy_while_its_statement_waits(event: str, workers: int) -> None:
+    found = waiting(event, backends=workers, workers=workers)
+    assert (found.word, found.finding.basis) == ("web_workers", Basis.WEB_WORKERS)
+    assert found.finding.share == pytest.approx(0.96 + 0.015 / workers, abs=0.01)
+
+
+def test_workers_that_may_wait_for_each_other_s_locks_are_not_named() -> None:
+    """More of them would wait for the same lock."""
+    assert waiting("Lock", backends=2, workers=2).word != "web_workers"
+
+
+def test_a_process_that_serves_several_requests_at_once_is_not_busy_with_one() -> None:
+    """A process with four threads, each of which waits for a statement of its own."""
+    assert waiting("Timeout", backends=4, workers=1).word != "web_workers"
+
+
 def test_as_many_workers_as_clients_keep_none_waiting() -> None:
     assert verdict(page(8_000.0, web=700.0, server=210.0, clients=8, workers=8)).word == "latency"
 

@@ -36,6 +36,7 @@ class Run:
         self.pace = Pace(plan, self.progress, clock=self.watch)
         self.seconds = {"start": 0.1, "warm_up": 0.5, "pilot": 0.2, "round": 0.5, **seconds}
         self.rounds: list[int] = []
+        self.diagnosed: list[tuple[int, int]] = []
 
     def step(self, cohort: int, part: str, kind: str) -> None:
         self.watch.now += self.seconds[kind]
@@ -57,7 +58,18 @@ class Run:
                 self.step(cohort, ROUND, "round")
                 count += 1
             self.rounds.append(count)
+            once += self.diagnose(cohort, block)
         self.pace.block_ended(self.watch.now - begin - once)
+
+    def diagnose(self, cohort: int, block: int) -> float:
+        """The time of the diagnostic slices, if that block ends with them."""
+        if not self.plan.definition.diagnostic_ms or not self.pace.diagnoses(cohort, block):
+            return 0.0
+        begin = self.watch.now
+        for _variant in self.plan.cohorts[cohort].diagnosed:
+            self.step(cohort, DIAGNOSTIC, "diagnostic")
+        self.diagnosed.append((cohort, block))
+        return self.watch.now - begin
 
     def all(self, slower_after: int = 1000, times: float = 1.0) -> float:
         """Seconds that the run took; `times` as long from the block `slower_after` on."""
@@ -231,6 +243,44 @@ def test_there_is_no_time_to_repeat_a_slice_once_the_promise_is_used_up() -> Non
         assert run.pace.has_time_to_repeat(0, 5)
         run.watch.now += run_time.promised_s(plan)
         assert not run.pace.has_time_to_repeat(0, 5)
+
+
+def diagnosing(cohorts: int = 1, **more: object) -> Run:
+    plan = planned(cohorts, budget_s=60, **more)
+    plan = replace(plan, definition=replace(plan.definition, diagnostic_ms=1000))
+    return Run(plan, diagnostic=1.2)
+
+
+@pytest.mark.parametrize("cohorts", [1, 2])
+def test_the_sixth_block_is_diagnosed_where_it_fits(cohorts: int) -> None:
+    run = diagnosing(cohorts)
+    assert run.all() <= 60
+    assert run.diagnosed == [(cohort, LEAST_BLOCKS - 1) for cohort in range(cohorts)]
+
+
+@pytest.mark.parametrize(("cohorts", "times"), [(1, 14.0), (1, 20.0), (1, 30.0), (2, 6.0), (2, 14.0)])
+def test_a_run_that_does_not_reach_its_sixth_block_is_diagnosed_once_all_the_same(
+    cohorts: int, times: float
+) -> None:
+    """Rounds take much longer from the third block on."""
+    run = diagnosing(cohorts)
+    for block in range(LEAST_BLOCKS):
+        if not run.pace.has_time_for_block():
+            break
+        run.seconds["round"] = 0.5 if block < 2 else 0.5 * times
+        run.block(block)
+    assert run.pace.blocks < LEAST_BLOCKS
+    (block,) = {block for _cohort, block in run.diagnosed}
+    assert [cohort for cohort, _block in run.diagnosed] == list(range(cohorts))
+    assert block < LEAST_BLOCKS - 1
+    assert run.pace.passed_s() <= 60 * 1.15
+
+
+def test_a_fixed_run_is_diagnosed_in_its_last_block() -> None:
+    plan = planned(blocks=3)
+    run = Run(replace(plan, definition=replace(plan.definition, diagnostic_ms=1000)), diagnostic=100.0)
+    run.all()
+    assert run.diagnosed == [(0, 2)]
 
 
 def test_a_promise_without_a_budget_leaves_time_for_a_busy_machine() -> None:

@@ -17,10 +17,10 @@ from functools import partial
 from pathlib import Path
 
 from pgperf.runner.cpu.cgroups import MOUNTS, PROC, ReadNs, group_ns, mounted, usage_ns
-from pgperf.runner.cpu.schedstat import read_text
+from pgperf.runner.cpu.schedstat import TICK_NS, read_text
 
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7  # fields of /proc/stat's first line
+_ALL_CPUS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +88,20 @@ class Host:
         busy = None if unused is None else self.cpus * elapsed - unused  # ticks may make it negative
         return HostInterval(elapsed_ns=elapsed, busy_ns=busy, iowait_ns=iowait, steal_ns=steal)
 
+    def unused_ns(self) -> dict[int, int]:
+        """How long each CPU has been idle, waited for disks or was stolen so far, ns; empty where that
+        cannot be read.
+        """
+        try:
+            lines = [line.split() for line in read_text(self.stat, _ALL_CPUS_BYTES).splitlines()]
+            return {
+                int(name[3:]): TICK_NS * sum(int(ticks[at]) for at in (_IDLE, _IOWAIT, _STEAL))
+                for name, *ticks in lines
+                if name.startswith("cpu") and name != "cpu"
+            }
+        except (OSError, ValueError, IndexError):
+            return {}
+
 
 def _cgroup_v1(mounts: Path, _proc: Path) -> ReadNs | None:
     """cpuacct's root group.
@@ -133,7 +147,7 @@ def _stat(path: str) -> tuple[int | None, int | None, int | None]:
     """Idle, iowait and steal so far, ns."""
     try:
         fields = read_text(path).partition("\n")[0].split()[1:]
-        return tuple(int(fields[at]) * _TICK_NS for at in (_IDLE, _IOWAIT, _STEAL))  # type: ignore[return-value]
+        return tuple(int(fields[at]) * TICK_NS for at in (_IDLE, _IOWAIT, _STEAL))  # type: ignore[return-value]
     except (OSError, ValueError, IndexError):
         return None, None, None
 
@@ -153,7 +167,7 @@ def _increase(before: int | None, after: int | None) -> int | None:
     """
     if before is None or after is None:
         return None
-    return max(0, after - before) if after > before - 2 * _TICK_NS else None
+    return max(0, after - before) if after > before - 2 * TICK_NS else None
 
 
 def _total(*values: int | None) -> int | None:

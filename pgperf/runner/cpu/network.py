@@ -40,9 +40,9 @@ def bytes_between(before: Traffic | None, after: Traffic | None) -> int | None:
     return max((max(0, now - then) for pair in pairs for then, now in pair), default=0)
 
 
-def speed_mbit(classes: Path = _CLASS) -> int | None:
+def speed_mbit() -> int | None:
     """Of the fastest interface to others, in Mbit/s; None if the system does not tell."""
-    found = [_speed(each) for each in sorted(classes.glob("*/speed")) if each.parent.name != _LOOPBACK]
+    found = [_speed(each) for each in sorted(_CLASS.glob("*/speed")) if each.parent.name != _LOOPBACK]
     return max((speed for speed in found if speed > 0), default=None)
 
 

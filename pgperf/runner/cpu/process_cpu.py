@@ -6,13 +6,14 @@ clock ticks. It is missed if its parent does not wait for it.
 """
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import psutil
 
-from pgperf.runner.cpu import schedstat, top
+from pgperf.runner.cpu import release, schedstat, top
 from pgperf.runner.cpu.host import Host, HostCounters
 from pgperf.runner.cpu.schedstat import ProcessStat
 
@@ -29,7 +30,7 @@ class ProcessCpu:
         self, host: Host, ours: Iterable[int], list_pids: Callable[[], Iterable[int]] = psutil.pids
     ) -> None:
         self._machine, self._ours, self._list_pids = host, {*ours, os.getpid()}, list_pids
-        self._first = self._sample()
+        self._first = self._last = self._sample()
 
     def close(self, ours: Iterable[int] = ()) -> dict[str, Any]:
         """`cpus`, `source`, in ns `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`, and the busiest
@@ -39,6 +40,7 @@ class ProcessCpu:
         """
         self._ours.update(ours)
         before, after = self._first, self._sample()
+        self._last = after
         intervals = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
         others = after.stats.keys() - self._ours
         elapsed_ns = max(1, _mean(interval.elapsed_ns for interval in intervals) or 0)
@@ -55,12 +57,30 @@ class ProcessCpu:
             + max(0, sum(ended[pid] for pid in others)),
         }
 
+    def others_on(self, cpus: frozenset[int]) -> int | None:
+        """The most that other processes ran on these CPUs until `close`, ns: their time that was used,
+        without that of the run's processes that may run on no others. None is unknown.
+        """
+        busy_ns = _busy_ns(self._first, self._last, cpus)
+        if busy_ns is None:
+            return None
+        bound = [pid for pid in self._ours if (own := release.cpus_of(pid)) and own <= cpus]
+        return max(0, busy_ns - _run_ns(self._first.stats, self._last.stats, bound))
+
     def _sample(self) -> "_Sample":
         first = self._machine.read()
+        unused = _Unused(time.monotonic_ns(), self._machine.unused_ns())
         stats = {
             pid: process_stat for pid in self._list_pids() if (process_stat := schedstat.process_stat(pid))
         }
-        return _Sample(stats, (first, self._machine.read()))
+        return _Sample(stats, (first, self._machine.read()), unused)
+
+
+class _Unused(NamedTuple):
+    """How long each CPU has not been used until a moment, ns."""
+
+    moment_ns: int
+    by_cpu: Mapping[int, int]
 
 
 class _Sample(NamedTuple):
@@ -70,6 +90,15 @@ class _Sample(NamedTuple):
 
     stats: ProcessStats
     hosts: tuple[HostCounters, HostCounters]
+    unused: _Unused
+
+
+def _busy_ns(before: _Sample, after: _Sample, cpus: frozenset[int]) -> int | None:
+    """How long these CPUs were used in between; None where that is not known of one."""
+    (begin_ns, first), (end_ns, last) = before.unused, after.unused
+    if not cpus <= first.keys() & last.keys():
+        return None
+    return len(cpus) * (end_ns - begin_ns) - sum(last[cpu] - first[cpu] for cpu in cpus)
 
 
 def _mean(values: Iterable[int | None]) -> int | None:

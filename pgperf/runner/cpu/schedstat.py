@@ -16,7 +16,7 @@ from typing import NamedTuple
 import psutil
 
 _PROC = "/proc"
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _READ_BYTES = 8192
 _ENDED_MOST = 0.1  # of a process's time, if its waits are to be known: ended threads take theirs along
 
@@ -92,7 +92,7 @@ def thread_times(pid: int, proc: str = _PROC) -> Mapping[int, ThreadTime] | None
     ticks = _ticks(pid, proc)
     if ticks is None or (times and not any(ticks)):
         return times or None
-    return {pid: ThreadTime(sum(ticks) * _TICK_NS, None)}
+    return {pid: ThreadTime(sum(ticks) * TICK_NS, None)}
 
 
 def _of_each_thread(tasks: str) -> dict[int, ThreadTime]:
@@ -145,8 +145,8 @@ def process_stat(pid: int, proc: str = _PROC) -> ProcessStat | None:
         return ProcessStat(
             start_ticks=int(fields[19]),
             parent=int(fields[1]),
-            run_ns=max(ticks * _TICK_NS, now_ns),
-            reaped_ns=reaped * _TICK_NS,
+            run_ns=max(ticks * TICK_NS, now_ns),
+            reaped_ns=reaped * TICK_NS,
         )
     except (OSError, ValueError, IndexError):
         return None
@@ -243,7 +243,7 @@ def _process_time(
     run = sum(task.run_ns for task in after.values()) - sum(task.run_ns for task in before.values())
     if run < 0 or any(task.run_ns < start.run_ns for start, task in steps):
         return None
-    known = not gone and ended <= max(_TICK_NS, run * _ENDED_MOST)
+    known = not gone and ended <= max(TICK_NS, run * _ENDED_MOST)
     if not known or any(task.wait_ns is None for _start, task in steps):
         return run, None
     return run, sum(max(0, (task.wait_ns or 0) - (start.wait_ns or 0)) for start, task in steps)

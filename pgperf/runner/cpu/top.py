@@ -23,7 +23,7 @@ _OTHERS_LEAST_PERCENT = 1.0
 _PROC = Path("/proc")
 HOST = ("us", "ni", "sy", "id", "wa", "hi", "si", "st")  # in the order of /proc/stat
 LOADS = ("load1", "load5", "load15")
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -87,13 +87,13 @@ def between(before: TopSnapshot, after: TopSnapshot, proc: Path = _PROC) -> dict
     }
 
 
-def busiest_others(cpu_percent: Mapping[int, float], proc: Path = _PROC) -> list[dict[str, Any]]:
+def busiest_others(cpu_percent: Mapping[int, float]) -> list[dict[str, Any]]:
     """The busiest of other processes, by their percentages of one CPU: rows as in `between` without
     memory and CPU time. A process that has ended has none.
     """
     busy = [pid for pid, percent in cpu_percent.items() if percent >= _OTHERS_LEAST_PERCENT]
     busiest = sorted(busy, key=lambda pid: -cpu_percent[pid])[:_OTHERS_SHOWN]
-    known = [process for pid in busiest if (process := _process(pid, OTHER, proc))]
+    known = [process for pid in busiest if (process := _process(pid, OTHER, _PROC))]
     rows = [
         {
             "role": OTHER, "pid": each.pid, "name": each.name, "user": _user(each.uid),
@@ -101,7 +101,7 @@ def busiest_others(cpu_percent: Mapping[int, float], proc: Path = _PROC) -> list
         }
         for each in known
     ]  # fmt: skip
-    return _named(rows, proc)
+    return _named(rows, _PROC)
 
 
 def taken_cpus(shown: Mapping[str, Any], ours: Collection[int], cpus: int) -> float:
@@ -185,7 +185,7 @@ def _process(pid: int, role: str, proc: Path) -> TopProcess | None:
             pid=pid,
             name=head.partition("(")[2],
             start_ticks=int(rest[19]),
-            cpu_s=(int(rest[11]) + int(rest[12])) * _TICK_S,
+            cpu_s=(int(rest[11]) + int(rest[12])) * TICK_S,
             rss_bytes=int(rest[21]) * _PAGE_BYTES,
             uid=uid,
         )

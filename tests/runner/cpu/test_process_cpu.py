@@ -6,11 +6,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pgperf.runner.cpu import schedstat
+from pgperf.runner.block_processes import others_by_side
+from pgperf.runner.cpu import release, schedstat
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.placement import Sides
 from pgperf.runner.cpu.process_cpu import ProcessCpu, _ended, _run_ns
 from pgperf.runner.cpu.schedstat import ProcessStat
 
@@ -180,3 +184,37 @@ def test_a_reused_pid_is_another_process() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert schedstat.process_stat(gone.pid) is None
+
+
+def test_others_on_some_cpus_are_what_the_runs_own_bound_processes_leave(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In 10 s, CPU 0 was idle for 2 s and CPU 1 for 5 s. Process 7 may run on CPU 0 only."""
+    stat, second = tmp_path / "stat", os.sysconf("SC_CLK_TCK")
+    run_s = {7: 1, 8: 1}
+
+    def idle(*seconds: int) -> None:
+        lines = (f"cpu{cpu} 5 0 5 {own * second} 0 0 0 0\n" for cpu, own in enumerate(seconds))
+        stat.write_text("".join(["cpu 10 0 10 0 0 0 0 0\n", *lines]))
+
+    def process_stat(pid: int) -> ProcessStat:
+        return ProcessStat(start_ticks=1, parent=0, run_ns=run_s[pid] * 10**9, reaped_ns=0)
+
+    clock = SimpleNamespace(monotonic_ns=iter((10**10, 2 * 10**10)).__next__)
+    monkeypatch.setattr("pgperf.runner.cpu.process_cpu.time", clock)
+    monkeypatch.setattr(schedstat, "process_stat", process_stat)
+    monkeypatch.setattr(release, "cpus_of", {7: frozenset({0}), 8: frozenset({0, 1})}.get)
+    idle(100, 100)
+    process_cpu = ProcessCpu(Host("idle", 2, None, str(stat)), [7, 8], lambda: [7, 8])
+    idle(102, 105)
+    run_s |= {7: 4, 8: 3}
+    process_cpu.close()
+    assert process_cpu.others_on(frozenset({0})) == (8 - 3) * 10**9
+    assert process_cpu.others_on(frozenset({0, 1})) == (13 - 3 - 2) * 10**9
+    assert process_cpu.others_on(frozenset({1, 2})) is None
+    sides = Sides(frozenset({0}), frozenset({1}))
+    assert others_by_side(process_cpu, sides) == {
+        "others_by_side": {"clients": 5 * 10**9, "server": 5 * 10**9}
+    }
+    assert others_by_side(process_cpu, Sides(frozenset({2}), frozenset({1}))) == {}
+    assert others_by_side(process_cpu, Sides(None, None)) == {}

@@ -67,7 +67,7 @@ def _advice(form: ServerForm, found: server_advice.StoredSettings, version: floa
         server = form.server(version)
     except InvalidDefinition as refusal:
         return {"error": str(refusal)}
-    findings = compared(server, found.settings, found.sources)
+    findings = compared(server, found.settings, found.sources, replicates=found.replicates)
     return {
         "line": server_advice.server_line(server),
         "table": server_advice.advice_table(findings),

@@ -25,6 +25,7 @@ from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.tuning import advice, records, sizes
 
 Settings = dict[str, str | None]
+_KNOWS_SLOTS = 9.5
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,7 +53,7 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     database = _find(options["database"])
     asked = AskedServer.of(database)
     server = _server(database, asked, options)
-    findings = advice.compared(server, asked.settings, asked.sources)
+    findings = advice.compared(server, asked.settings, asked.sources, replicates=asked.replicates)
     if options["json"]:
         out.write(json.dumps(server_advice.advice_json(database, server, findings), indent=2))
     else:
@@ -64,12 +65,14 @@ class AskedServer:
     """What a server answered.
 
     `here`: it runs on this host. `sources`: where settings come from, if not from its configuration
-    files.
+    files. `replicates`: it is a standby, or has one or a replication slot; not asked before
+    PostgreSQL 9.5, for which no advice depends on it.
     """
 
     settings: Settings
     here: bool
     sources: Mapping[str, str] = field(default_factory=dict)
+    replicates: bool = False
 
     @classmethod
     def of(cls, database: Database) -> Self:
@@ -77,7 +80,10 @@ class AskedServer:
         with ControlConnection(credentials.direct_route(database), "pgperf-tune") as connection:
             here = bool(Sessions.of(connection.rows(SESSIONS)).here)
             sources = environment.overriding_sources(connection.all)
-            return cls(environment.settings(connection.all), here, sources)
+            settings = environment.settings(connection.all)
+            version = records.version_of(settings.get("server_version") or "") or 0.0
+            replicates = version >= _KNOWS_SLOTS and environment.replicates(connection.all)
+            return cls(settings, here, sources, replicates)
 
 
 def _server(database: Database, asked: AskedServer, options: dict[str, Any]) -> records.Server:

@@ -81,8 +81,9 @@ class DelayRelay:
         """
         name = route.tls_name if route.sslmode == "verify-full" else ""
         return replace(
-            route, host=HOST, port=self.port, certificate_name=name, allow_cleartext_password=False
-        )
+            route, host=HOST, port=self.port, certificate_name=name, allow_cleartext_password=False,
+            relayed_host=route.host,
+        )  # fmt: skip
 
     @property
     def pid(self) -> int:

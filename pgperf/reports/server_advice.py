@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from pgperf.core.records import SETTING_SOURCES
+from pgperf.core.records import REPLICATES, SETTING_SOURCES
 from pgperf.models import Database, Run
 from pgperf.reports.table import Cell, Table, text_column, words
 from pgperf.tuning import sizes
@@ -26,7 +26,8 @@ class StoredSettings:
     """A server's settings as the worker of a run found them.
 
     `memory_kb` and `cpus` are those of the server's host, None if not known. `sources`: where settings
-    come from, if not from its configuration files.
+    come from, if not from its configuration files. `replicates`: the server was a standby, or had one
+    or a replication slot.
     """
 
     run: Run
@@ -34,6 +35,7 @@ class StoredSettings:
     memory_kb: int | None
     cpus: int | None
     sources: Mapping[str, str] = field(default_factory=dict)
+    replicates: bool = False
 
     @property
     def version(self) -> float | None:
@@ -52,8 +54,9 @@ def stored(database: Database, runs: QuerySet[Run]) -> StoredSettings | None:
     memory = _count(machine.get("memory_bytes"))
     sources = {name: str(source) for name, source in _part(run, SETTING_SOURCES).items()}
     return StoredSettings(
-        run, _part(run, "server"), usable_kb(memory) if memory else None, _count(cpus), sources
-    )
+        run, _part(run, "server"), usable_kb(memory) if memory else None, _count(cpus), sources,
+        replicates=run.environment.get(REPLICATES) is True,
+    )  # fmt: skip
 
 
 def with_setting(runs: QuerySet[Run], name: str) -> QuerySet[Run]:
@@ -129,7 +132,7 @@ def _overridden(findings: Sequence[Finding]) -> list[str]:
     )
     names: dict[str, list[str]] = {}
     for each in findings:
-        if not each.agrees:
+        if not (each.agrees or each.left_out):
             names.setdefault(each.source, []).append(each.name)
     titles = _source_titles()
     return [
@@ -171,8 +174,8 @@ def advice_json(database: Database, server: Server, findings: Sequence[Finding])
                 "advised": each.advised,
                 "agrees": each.agrees,
                 "restart": each.restart,
-                "why": each.why,
-                "statement": each.statement,
+                "why": each.left_out or each.why,
+                "statement": None if each.left_out else each.statement,
             }
             for each in findings
         ],
@@ -203,12 +206,13 @@ def data_size_titles() -> dict[str, str]:
 def _row(finding: Finding) -> tuple[Cell, ...]:
     unknown = Cell(_("unknown"), (None,), "unknown")
     effect = _("after a restart") if finding.restart else _("after a reload")
+    effect = _("left out") if finding.left_out else effect
     return (
         words(finding.name),
         unknown if finding.present is None else words(finding.present),
-        Cell(finding.advised, (finding.advised,), "" if finding.agrees else "advised"),
+        Cell(finding.advised, (finding.advised,), "" if finding.agrees or finding.left_out else "advised"),
         words(_("as it is") if finding.agrees else effect),
-        words(_(finding.why)),
+        words(_(finding.left_out or finding.why)),
     )
 
 

@@ -11,10 +11,18 @@ from typing import Any
 import psutil
 
 import pgperf
-from pgperf.core.answers import TEXT, ControlQuery
+from pgperf.core.answers import TEXT, TRUTH, ControlQuery
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import distributions
-from pgperf.core.records import CONNECTIONS, ENVIRONMENTS, SETTING_SOURCES
+from pgperf.core.records import (
+    ANSWER,
+    CONNECTIONS,
+    ENVIRONMENTS,
+    REPLICATES,
+    SETTING_SOURCES,
+    VariantBlock,
+    answer_of,
+)
 from pgperf.install.environments import UsableEnvironment
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.cpu import stolen_time
@@ -59,6 +67,13 @@ _SOURCES = ControlQuery(
     (TEXT, TEXT),
 )
 
+_REPLICATES = ControlQuery(
+    "its replication",
+    "SELECT pg_is_in_recovery() OR EXISTS (SELECT 1 FROM pg_stat_replication)"
+    " OR EXISTS (SELECT 1 FROM pg_replication_slots)",
+    (TRUTH,),
+)
+
 Query = Callable[[ControlQuery], list[tuple[Any, ...]]]
 
 
@@ -81,6 +96,7 @@ def before(
         "machine": {**_machine(), "has_server": server_here},
         "server": settings(query),
         SETTING_SOURCES: overriding_sources(query),
+        **({REPLICATES: True} if replicates(query) else {}),
         "pooler": _pooler(pooler_pid),
         CONNECTIONS: {route: login.to_json() for route, login in logins.items()},
         "placement": cpu_placement.to_json(),
@@ -90,6 +106,15 @@ def before(
 
 #: Environment -> layer -> what its clients reported.
 Versions = dict[str, dict[str, dict[str, str]]]
+
+
+def note(versions: Versions, found: VariantBlock) -> None:
+    """Add what the clients of a variant reported. Each of several pages has an answer of its own."""
+    variant, own = found.variant, dict(found.versions)
+    if variant.named and ANSWER in own:
+        own[answer_of(variant.workload)] = own.pop(ANSWER)
+    noted = versions.setdefault(variant.environment, {})
+    noted[variant.layer] = {**noted.get(variant.layer, {}), **own}
 
 
 def after(versions: Versions, usable: Mapping[str, UsableEnvironment]) -> dict[str, Any]:
@@ -116,6 +141,11 @@ def overriding_sources(query: Query) -> dict[str, str]:
     of the role, the database and the command line.
     """
     return dict(query(_SOURCES))
+
+
+def replicates(query: Query) -> bool:
+    """Is the server a standby, or has it one or a replication slot? From PostgreSQL 9.4 on."""
+    return any(found for (found,) in query(_REPLICATES))
 
 
 def packages() -> dict[str, str]:

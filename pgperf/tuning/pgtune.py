@@ -71,7 +71,12 @@ def _write_ahead_log(server: Server) -> Iterator[Advice]:
         yield Advice("wal_compression", "on", _("less WAL for some CPU time"))
     if server.profile == "desktop":
         why = _("less WAL; without replication, base backups and archiving only")
-        yield Advice("wal_level", "minimal", why)
+        yield Advice(
+            "wal_level",
+            "minimal",
+            why,
+            risk="the server does not start while it has a replication slot or max_wal_senders is above 0",
+        )
         yield Advice("max_wal_senders", "0", _("wal_level = minimal demands it"))
 
 
@@ -145,6 +150,7 @@ def _input_output(server: Server) -> Iterator[Advice]:
         "io_method",
         "io_uring",
         _("the fastest on Linux; the server needs liburing, the kernel must allow it"),
+        risk="the server does not start where the kernel forbids io_uring",
     )
 
 

@@ -67,11 +67,14 @@ def version_of(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class Advice:
-    """One advised setting: its value as SHOW prints it, and one line of why."""
+    """One advised setting: its value as SHOW prints it, and one line of why. `risk`: when a server
+    does not start with it, in words for the comment of a statement.
+    """
 
     name: str
     value: str
     why: str
+    risk: str = ""
 
     @classmethod
     def size(cls, name: str, kb: int, why: str) -> Self:

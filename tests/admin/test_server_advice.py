@@ -95,6 +95,17 @@ def test_settings_that_no_statement_changes_are_not_as_advised() -> None:
     assert not any("as advised" in each or "Copy" in each for each in notes(server, found))
 
 
+@pytest.mark.parametrize("needs", ["archives", "replicates"])
+def test_what_is_left_out_has_its_reason_and_no_statement(admin_page: Client, db: None, needs: str) -> None:
+    stored = {**HERE, "replicates": True}
+    if needs == "archives":
+        stored = {**HERE, "server": {**HERE["server"], "archive_mode": "on"}}
+    text = page(admin_page, make_run(stored).database, profile="desktop")
+    assert "left out: the server archives" in text or "left out: replication is in use" in text
+    assert "SET wal_level" not in text
+    assert "SET max_wal_senders" not in text
+
+
 def test_options_change_the_advice(admin_page: Client, database: Database) -> None:
     text = page(admin_page, database, memory="16GB", cpus="8", profile="dw", storage="hdd", connections="50")
     assert "profile dw: data warehouse, 16GB of memory, CPUs: 8, storage hard disk" in text

@@ -226,6 +226,7 @@ def test_the_name_in_a_certificate_is_the_servers(routes: dict[str, Route], sslm
     near = replace(routes["tcp"], host="db.example", sslmode=sslmode)
     far = DelayRelay("db.example", 5432, 1).over(near)
     assert (far.host, far.sslmode, far.certificate_name) == (module.HOST, sslmode, name)
+    assert far.relayed_host == "db.example"
     assert DelayRelay(module.HOST, 1, 1).over(far).certificate_name == name
 
 

@@ -5,12 +5,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgperf.core.records import SETTING_SOURCES, Route
+from pgperf.core.records import REPLICATES, SETTING_SOURCES, Route, VariantBlock
 from pgperf.runner import environment
 from pgperf.runner.cpu import stolen_time
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.server.control_connection import ControlConnection
+from tests.core.builders import variant
 
 
 def noted(route: Route) -> dict[str, Any]:
@@ -36,6 +37,20 @@ def test_a_setting_of_the_role_is_noted_with_its_source(
     assert "random_page_cost" not in before[SETTING_SOURCES]
 
 
+def test_a_replication_slot_is_noted(routes: dict[str, Route], superuser_login: dict[str, Any]) -> None:
+    with psycopg.connect(**superuser_login, dbname="postgres") as admin:
+        admin.execute("SELECT pg_create_physical_replication_slot('pgperf_noted')")
+        try:
+            assert noted(routes["tcp"])[REPLICATES] is True
+        finally:
+            admin.execute("SELECT pg_drop_replication_slot('pgperf_noted')")
+
+
+@pytest.mark.parametrize(("row", "replicates"), [("t", True), ("f", False)])
+def test_a_server_says_whether_it_replicates(row: str, replicates: bool) -> None:
+    assert environment.replicates(lambda query: query.read([[row]])) is replicates
+
+
 @pytest.mark.parametrize(
     ("flags", "known"),
     [("fpu sse2 hypervisor", True), ("fpu sse2", False), ("fpu hypervisor_x", False), (None, None)],
@@ -49,3 +64,19 @@ def test_a_processor_without_flags_does_not_tell_whether_it_is_virtual(
 
 def test_a_run_notes_what_stolen_time_is(routes: dict[str, Route]) -> None:
     assert noted(routes["tcp"])["machine"]["steal_in_cpu_times"] is stolen_time.in_cpu_times()
+
+
+@pytest.mark.parametrize(
+    ("named", "answers"),
+    [
+        (False, {"answer": "200, 40 bytes"}),
+        (True, {"answer of list": "200, 20 bytes", "answer of show": "200, 40 bytes"}),
+    ],
+)
+def test_each_of_several_pages_has_an_answer(named: bool, answers: dict[str, str]) -> None:
+    versions: environment.Versions = {}
+    for workload, answer in (("list", "200, 20 bytes"), ("show", "200, 40 bytes")):
+        page = variant(layer="django_view", workload=workload, named=named)
+        found = {"django": "6.0", "answer": answer}
+        environment.note(versions, VariantBlock(variant=page, cohort=0, block=0, slices=(), versions=found))
+    assert environment.after(versions, {})["layers"]["django_view"] == {"django": "6.0", **answers}

@@ -81,6 +81,48 @@ def test_without_a_setting_to_reload_there_is_no_reload() -> None:
     ]
 
 
+DESKTOP = Server(memory_kb=16 * GB, version=18.0, profile="desktop")
+
+
+def test_a_statement_names_what_keeps_a_server_from_starting() -> None:
+    lines = statements(compared(DESKTOP, {}))
+    assert {
+        "ALTER SYSTEM SET io_method = 'io_uring';  -- needs a restart; the server does not start where the"
+        " kernel forbids io_uring",
+        "ALTER SYSTEM SET wal_level = 'minimal';  -- needs a restart; the server does not start while it has"
+        " a replication slot or max_wal_senders is above 0",
+    } <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("present", "sources", "replicates", "reason"),
+    [
+        ({"archive_mode": "on"}, {}, False, "archives its WAL"),
+        ({"archive_mode": "always"}, {}, False, "archives its WAL"),
+        ({"wal_level": "logical"}, {}, False, "replication is in use"),
+        ({}, {}, True, "replication is in use"),
+        ({"summarize_wal": "on"}, {}, False, "summarize_wal is on"),
+        ({"max_wal_senders": "10"}, {"max_wal_senders": "command line"}, False, "command line"),
+    ],
+)
+def test_a_server_that_needs_its_wal_keeps_it(
+    present: dict[str, str | None], sources: dict[str, str], replicates: bool, reason: str
+) -> None:
+    """It would not start with minimal WAL, or its standbys would have none."""
+    present = {"wal_level": "replica", "max_wal_senders": "10", **present}
+    found = compared(DESKTOP, present, sources, replicates=replicates)
+    left_out = {each.name: each.left_out for each in found if each.left_out}
+    assert left_out.keys() == {"wal_level", "max_wal_senders"}
+    assert all(reason in why for why in left_out.values())
+    assert not any(name in line for line in statements(found) for name in left_out)
+
+
+@pytest.mark.parametrize("archive_mode", [{}, {"archive_mode": "off"}])  # a default is not stored
+def test_other_servers_write_minimal_wal(archive_mode: dict[str, str | None]) -> None:
+    found = compared(DESKTOP, {"wal_level": "replica", "max_wal_senders": "10", **archive_mode})
+    assert sum("wal_level = " in line or "max_wal_senders = " in line for line in statements(found)) == 2
+
+
 @given(servers(version=st.sampled_from([9.0, 9.4]) | st.sampled_from([9.6, 18.0])))
 def test_no_work_mem_is_advised_that_the_server_refuses(server: Server) -> None:
     (advised,) = [each.advised for each in compared(server, {}) if each.name == "work_mem"] or ["64kB"]
@@ -97,7 +139,7 @@ def test_work_mem_of_many_connections_is_the_least_that_the_server_takes() -> No
 def test_no_present_value_reaches_a_statement(server: Server, present: dict[str, str | None]) -> None:
     for each in statements(compared(server, present)):
         assert re.fullmatch(
-            r"ALTER SYSTEM SET [a-z_]+ = '[a-z0-9._]+[kMGT]?B?';(  -- needs a restart)?"
+            r"ALTER SYSTEM SET [a-z_]+ = '[a-z0-9._]+[kMGT]?B?';(  -- needs a restart(; [a-z0-9_ ]+)?)?"
             r"|SELECT pg_reload_conf\(\);",
             each,
         )

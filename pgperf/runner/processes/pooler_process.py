@@ -6,11 +6,18 @@ import socket
 import psutil
 
 from pgperf.runner.processes import listeners
+from pgperf.runner.processes.process_name import process_name
 
 #: The names of poolers that have one process each. The first also has only one thread. Proxies
-#: (docker-proxy, HAProxy, ssh) are not poolers. Poolers with many processes (pgpool, pgagroal) are
-#: not supported.
+#: (HAProxy) and forwarders are not poolers. Poolers with many processes (pgpool, pgagroal) are not
+#: supported.
 NAMES = ("pgbouncer", "odyssey", "pgcat", "pgdog")
+#: Programs that listen for another one, which may be in a container or on another machine: whose port
+#: they forward is not visible.
+FORWARDERS = (
+    "docker-proxy", "rootlesskit", "rootlessport", "slirp4netns", "pasta", "pasta.avx2", "ssh", "sshd",
+    "sshd-session", "kubectl", "socat", "systemd-socket-proxyd", "rinetd",
+)  # fmt: skip
 
 
 def is_own(host: str, *, from_elsewhere: bool = False) -> bool:
@@ -40,7 +47,7 @@ def process(port: int) -> int | None:
     """
     listening = listeners.by_port().get(port, set())
     pid = listening.pop() if len(listening) == 1 else None
-    return pid if pid and _name(pid) in NAMES else None
+    return pid if pid and process_name(pid) in NAMES else None
 
 
 def processors(pid: int | None) -> int | None:
@@ -49,11 +56,4 @@ def processors(pid: int | None) -> int | None:
 
     A pooler on another machine is assumed to be PgBouncer.
     """
-    return 1 if pid is None or _name(pid) == NAMES[0] else None
-
-
-def _name(pid: int) -> str:
-    try:
-        return str(psutil.Process(pid).name())
-    except psutil.Error:
-        return ""
+    return 1 if pid is None or process_name(pid) == NAMES[0] else None

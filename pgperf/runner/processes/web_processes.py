@@ -18,6 +18,7 @@ import psutil
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import pooler_process, tcp_sockets, unix_sockets
 from pgperf.runner.processes.backends import Endpoint, unmapped
+from pgperf.runner.processes.process_name import process_name
 from pgperf.runner.processes.tcp_sockets import TcpSocket
 
 #: The names of programs that pass requests on. Any other that listens is a web server.
@@ -51,21 +52,24 @@ class WebProcesses:
 NO_WEB_SERVER = WebProcesses(proxy=[], web=[])
 
 
-def find(port: int, working: Callable[[], AbstractContextManager[object]] = nullcontext) -> WebProcesses:
-    """The processes behind a TCP port of this machine. A proxy's servers are found by the connections
-    that it makes, perhaps one for each request: `working` lets it serve some.
+def find(end: Endpoint, working: Callable[[], AbstractContextManager[object]] = nullcontext) -> WebProcesses:
+    """The processes behind an address and TCP port of this machine, which are not visible behind a
+    forwarder. A proxy's servers are found by the connections that it makes, perhaps one for each
+    request: `working` lets it serve some.
     """
     sockets, held = tcp_sockets.read(), _held()
-    listening = _listening(_of_port(port, sockets), held)
-    if not listening:
+    listening = _listening(_at(end, sockets), held)
+    if not listening or _forwards(listening):
         return WebProcesses()
     accepting = {each.inode for each in sockets if each.listens}
-    if _name(listening[0]) not in PROXIES:
+    if process_name(listening[0]) not in PROXIES:
         return WebProcesses(proxy=[], web=listening, workers=_workers(listening, accepting, held))
     with working():
-        ports, unix = connections(listening).peer_ports, _unix_servers(listening)
-    reached = [*(_of_port(each, sockets) for each in sorted(ports)), *({each} for each in sorted(unix))]
+        peers, unix = connections(listening).peers, _unix_servers(listening)
+    reached = [*(_at(each, sockets) for each in sorted(peers)), *({each} for each in sorted(unix))]
     servers = [_behind(listening, inodes, held) for inodes in reached]
+    if any(map(_forwards, servers)):
+        return WebProcesses(proxy=listening)
     workers = [_workers(server, accepting | unix, held) for server in servers]
     return WebProcesses(proxy=listening, web=_all(servers) or None, workers=_all(workers))
 
@@ -77,12 +81,16 @@ def _all(found: Iterable[Iterable[int]]) -> list[int]:
 
 @dataclass(frozen=True)
 class Connections:
-    """The own ends of the TCP connections that some processes have made, and the ports of the other
-    ends that are on this machine.
+    """The own ends of the TCP connections that some processes have made, and the other ends that are
+    on this machine.
     """
 
     own_ends: frozenset[Endpoint] = frozenset()
-    peer_ports: frozenset[int] = frozenset()
+    peers: frozenset[Endpoint] = frozenset()
+
+    @property
+    def peer_ports(self) -> frozenset[int]:
+        return frozenset(port for _address, port in self.peers)
 
 
 def connections(pids: Collection[int]) -> Connections:
@@ -95,14 +103,14 @@ def connections(pids: Collection[int]) -> Connections:
         sockets = {each for _ in _looks() for each in tcp_sockets.read()}
     made = _made(own, sockets)
     own_ends = frozenset((unmapped(each.address), each.port) for each in made)
-    return Connections(own_ends, _ports_here(made))
+    return Connections(own_ends, _peers_here(made))
 
 
-def _ports_here(made: Iterable[TcpSocket]) -> frozenset[int]:
+def _peers_here(made: Iterable[TcpSocket]) -> frozenset[Endpoint]:
     """Another machine's port says nothing of the program that listens on the same one here."""
     peers = {(unmapped(each.peer_address), each.peer_port) for each in made}
     here = set(filter(pooler_process.is_own, {address for address, _port in peers}))
-    return frozenset(port for address, port in peers if address in here)
+    return frozenset((address, port) for address, port in peers if address in here)
 
 
 @contextmanager
@@ -149,9 +157,26 @@ def _held() -> Sockets:
     return {pid: unix_sockets.held(pid) for pid in psutil.pids()}
 
 
-def _of_port(port: int, sockets: Sequence[TcpSocket]) -> set[int]:
-    """The inodes of the sockets that listen on it."""
-    return {each.inode for each in sockets if each.listens and each.port == port}
+def _at(end: Endpoint, sockets: Sequence[TcpSocket]) -> set[int]:
+    """The inodes of the sockets that accept a connection to this end. As in the kernel, those of the
+    address itself go before those of all addresses (0.0.0.0), and these before those of both IP
+    versions (::).
+    """
+    address, port = unmapped(end[0]), end[1]
+    listening = [
+        (unmapped(each.address), each.inode) for each in sockets if each.listens and each.port == port
+    ]
+    for bound in (address, "::") if ":" in address else (address, "0.0.0.0", "::"):
+        if found := {inode for own, inode in listening if own == bound}:
+            return found
+    return set()
+
+
+def _forwards(server: Sequence[int]) -> bool:
+    """Do the processes forward connections to a program that is not visible? Docker's daemon reserves
+    the ports that the kernel forwards to containers.
+    """
+    return bool(server) and process_name(server[0]) in (*pooler_process.FORWARDERS, *_DIRECTORIES)
 
 
 def _listening(inodes: set[int], held: Sockets) -> list[int]:
@@ -161,7 +186,7 @@ def _listening(inodes: set[int], held: Sockets) -> list[int]:
 
 def _behind(proxy: Collection[int], inodes: set[int], held: Sockets) -> list[int]:
     """The web server that the proxy has reached by these sockets."""
-    serving = [pid for pid in _holders(inodes, held) if _name(pid) not in _DIRECTORIES]
+    serving = [pid for pid in _holders(inodes, held) if process_name(pid) not in _DIRECTORIES]
     return [pid for pid in _server(serving, inodes, held) if pid not in proxy]
 
 
@@ -226,14 +251,7 @@ def _workers(pids: Collection[int], listening: Set[int], held: Sockets) -> list[
     """
     leaves = [pid for pid in pids if not schedstat.children(pid)]
     accepting = [pid for pid in leaves if held.get(pid, set()) & listening]
-    passing = {pid for pid in accepting if _name(pid) in _WITH_DAEMONS}
+    passing = {pid for pid in accepting if process_name(pid) in _WITH_DAEMONS}
     serving = [pid for pid in accepting if pid not in passing]
     daemons = [pid for pid in leaves if pid not in passing]
     return serving or daemons or leaves or list(pids)
-
-
-def _name(pid: int) -> str:
-    try:
-        return str(psutil.Process(pid).name())
-    except psutil.Error:
-        return ""

@@ -227,7 +227,7 @@ class _DiagnosticSlice:
             "statements": self._statements(counted),
         }
         self._switch_off()
-        return DiagnosticResult({**found, "notes": self._all_notes(found)}, used, self._taken_cpus(used))
+        return DiagnosticResult({**found, "notes": self._all_notes()}, used, self._taken_cpus(used))
 
     def _taken_cpus(self, used: Mapping[str, Any]) -> float:
         """What others took of this machine; 0 where nothing tells its clients from them."""
@@ -397,7 +397,7 @@ class _DiagnosticSlice:
         """
         return {os.getpid(), self._group.relay_pid or 0, *self._connections.pids()}
 
-    def _all_notes(self, found: Mapping[str, Any]) -> dict[str, str]:
+    def _all_notes(self) -> dict[str, str]:
         """The reason for each missing part."""
         known = self._connections.notes
         notes = {

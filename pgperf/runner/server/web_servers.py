@@ -30,7 +30,7 @@ def find(groups: Sequence[ClientGroup], route: Route, read_sessions: Callable[[]
     busiest = max(groups, key=lambda group: group.variant.connections)
     busiest.web = WebProcesses()
     if is_here(route):
-        _look(busiest, _port(route))
+        _look(busiest, _end(route))
         _find_backends(busiest, read_sessions)
     for group in groups:
         group.web, group.server_pids = busiest.web, busiest.server_pids
@@ -41,18 +41,20 @@ def find(groups: Sequence[ClientGroup], route: Route, read_sessions: Callable[[]
 
 def is_here(route: Route) -> bool:
     """Is the web server of a route on this machine, so that its processes can be looked for?"""
-    return pooler_process.is_own(urlsplit(route.url).hostname or "")
+    address, _port = _end(route)
+    return all(map(pooler_process.is_own, (urlsplit(route.url).hostname or "", address)))
 
 
-def _port(route: Route) -> int:
+def _end(route: Route) -> Endpoint:
+    """Where the web server listens: the checked address, behind a delay relay if there is one."""
     url = urlsplit(route.url)
-    return url.port or _PORTS[url.scheme]
+    return route.relayed_host or route.host, url.port or _PORTS[url.scheme]
 
 
-def _look(group: ClientGroup, port: int) -> None:
+def _look(group: ClientGroup, end: Endpoint) -> None:
     """Find the web servers, and their pooler, while the group's clients work."""
     for _ in range(_TRIES):
-        group.web = web_processes.find(port, lambda: _working(group))
+        group.web = web_processes.find(end, lambda: _working(group))
         if group.web.web or not group.web.proxy:
             break
     if group.web.web:

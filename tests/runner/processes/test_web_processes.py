@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import psutil
@@ -14,8 +15,9 @@ import pytest
 
 from pgperf.core.records import Page, Route, WorkloadDefinition
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.processes import tcp_sockets, unix_sockets, web_processes
+from pgperf.runner.processes import pooler_process, tcp_sockets, unix_sockets, web_processes
 from pgperf.runner.processes.tcp_sockets import TcpSocket
+from pgperf.runner.processes.web_processes import WebProcesses
 from tests.example.web_programs import HAS_NGINX
 from tests.runner.builders import definition
 from tests.runner.cpu.test_accounting import measured
@@ -65,6 +67,12 @@ _KEEPER = ("sh", "-c", '"$@"; :', "sh")
 Start = Callable[..., tuple[int, list[int]]]
 
 
+def find(
+    port: int, working: Callable[[], AbstractContextManager[object]] = nullcontext, address: str = "127.0.0.1"
+) -> WebProcesses:
+    return web_processes.find((address, port), working)
+
+
 @pytest.fixture
 def start() -> Iterator[Start]:
     """Starts a server, perhaps on a socket that belongs to it from then on, or to what starts it
@@ -101,7 +109,7 @@ def start() -> Iterator[Start]:
 
 def test_a_server_is_all_processes_below_the_one_that_opened_the_socket(start: Start) -> None:
     port, pids = start()
-    found = web_processes.find(port)
+    found = find(port)
     assert found.proxy == []
     assert sorted(found.web or []) == sorted(pids)
     assert os.getpid() not in (found.web or [])
@@ -110,15 +118,15 @@ def test_a_server_is_all_processes_below_the_one_that_opened_the_socket(start: S
 def test_a_helper_beside_processes_that_accept_requests_is_no_worker(start: Start) -> None:
     """As multiprocessing's resource tracker beside the workers of uvicorn."""
     port, pids = start()
-    assert sorted(web_processes.find(port).workers) == sorted(pids[1:3])
+    assert sorted(find(port).workers) == sorted(pids[1:3])
 
 
 def test_apaches_daemons_run_the_site_and_its_listening_processes_do_not(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web_processes, "_name", lambda pid: "apache2")
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: "apache2")
     port, pids = start()
-    found = web_processes.find(port)
+    found = find(port)
     assert sorted(found.web or []) == sorted(pids)
     assert found.workers == pids[3:]
 
@@ -129,12 +137,12 @@ def test_a_proxys_servers_are_at_the_other_ends_of_its_connections(
 ) -> None:
     behind, servers = start()
     port, proxies = start(f"127.0.0.1:{behind}")
-    monkeypatch.setattr(web_processes, "_name", lambda pid: proxy if pid in proxies else "gunicorn")
-    found = web_processes.find(port)
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: proxy if pid in proxies else "gunicorn")
+    found = find(port)
     assert sorted(found.proxy or []) == sorted(proxies)
     assert sorted(found.web or []) == sorted(servers)
     made = web_processes.connections(proxies)
-    assert made.peer_ports == {behind}
+    assert made.peers == {("127.0.0.1", behind)}
     assert {address for address, _port in made.own_ends} == {"127.0.0.1"}
 
 
@@ -156,9 +164,70 @@ def test_a_connection_to_another_machine_leads_to_no_program_here(
     assert web_processes.connections([os.getpid()]).peer_ports == ports
 
 
+def test_two_servers_on_one_port_are_told_by_their_addresses(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And two behind proxies."""
+    port, servers = start()
+    _port, others = start(listener=socket.create_server(("127.0.0.2", port)))
+    assert sorted(find(port).web or []) == sorted(servers)
+    assert sorted(find(port, address="127.0.0.2").web or []) == sorted(others)
+    assert find(port, address="127.0.0.3") == WebProcesses()
+    before, proxies = start(f"127.0.0.2:{port}")
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    found = find(before)
+    assert sorted(found.web or []) == sorted(others)
+    assert sorted(found.workers) == sorted(others[1:3])
+
+
+@pytest.mark.parametrize(
+    ("bound", "address", "inodes"),
+    [
+        (["127.0.0.1", "0.0.0.0", "::"], "127.0.0.1", {0}),
+        (["127.0.0.2", "0.0.0.0", "::"], "127.0.0.1", {1}),
+        (["127.0.0.2", "::"], "127.0.0.1", {1}),
+        (["::ffff:127.0.0.1", "0.0.0.0"], "127.0.0.1", {0}),
+        (["127.0.0.1", "0.0.0.0", "::"], "::1", {2}),
+        (["::1", "::"], "::1", {0}),
+        (["0.0.0.0", "0.0.0.0"], "127.0.0.1", {0, 1}),  # SO_REUSEPORT
+        (["127.0.0.1"], "::1", set()),
+    ],
+)
+def test_an_address_of_its_own_goes_before_all_addresses(
+    bound: list[str], address: str, inodes: set[int]
+) -> None:
+    def listening_at(inode: int, own: str) -> TcpSocket:
+        packed = socket.inet_pton(socket.AF_INET6 if ":" in own else socket.AF_INET, own)
+        return TcpSocket(True, packed, 8000, bytes(len(packed)), 0, inode)
+
+    sockets = [listening_at(*each) for each in enumerate(bound)]
+    assert web_processes._at((address, 8000), sockets) == inodes
+    assert web_processes._at((address, 8001), sockets) == set()
+
+
+@pytest.mark.parametrize("name", [*pooler_process.FORWARDERS, "dockerd"])
+def test_a_forwarder_is_no_web_server(start: Start, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What it forwards to is not visible."""
+    port, _pids = start()
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: name)
+    assert find(port) == WebProcesses()
+
+
+def test_servers_behind_a_proxy_and_a_forwarder_are_not_visible(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind, _servers = start()
+    port, proxies = start(f"127.0.0.1:{behind}")
+    monkeypatch.setattr(
+        web_processes, "process_name", lambda pid: "nginx" if pid in proxies else "docker-proxy"
+    )
+    found = find(port)
+    assert (sorted(found.proxy or []), found.web, found.workers) == (sorted(proxies), None, [])
+
+
 def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> None:
     port, _pids = start()
-    assert web_processes.find(1).web is None
+    assert find(1).web is None
     assert web_processes.connections([os.getpid()]).peer_ports.isdisjoint({port})
 
 
@@ -170,10 +239,10 @@ def test_who_keeps_the_socket_of_a_server_is_none_of_it(
     listener, upstream = listening(kind, tmp_path)
     behind, servers = start(listener=listener, by=_KEEPER)
     if kind == "tcp":
-        assert sorted(web_processes.find(behind).web or []) == sorted(servers)
+        assert sorted(find(behind).web or []) == sorted(servers)
     port, proxies = start(upstream)
-    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
-    found = web_processes.find(port)
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    found = find(port)
     assert sorted(found.proxy or []) == sorted(proxies)
     assert sorted(found.web or []) == sorted(servers)
 
@@ -196,8 +265,8 @@ def test_a_server_behind_a_unix_socket_is_found_while_no_process_holds_the_conne
     listener, upstream = listening("unix", tmp_path)
     _port, servers = start(listener=listener)
     port, proxies = start(upstream)
-    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
-    found = web_processes.find(port)
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    found = find(port)
     assert sorted(found.web or []) == sorted(servers)
     assert sorted(found.workers) == sorted(servers[1:3])
 
@@ -210,12 +279,12 @@ def test_apaches_daemons_are_workers_beside_those_of_another_server(
     _port, servers = start(listener=listener)
     behind, apaches = start()
     names = dict.fromkeys(apaches, "apache2")
-    monkeypatch.setattr(web_processes, "_name", lambda pid: names.get(pid, "gunicorn"))
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: names.get(pid, "gunicorn"))
     port, proxies = start(upstream)
     names |= dict.fromkeys(proxies, "nginx")
-    reached = web_processes.Connections(peer_ports=frozenset({behind}))
+    reached = web_processes.Connections(peers=frozenset({("127.0.0.1", behind)}))
     monkeypatch.setattr(web_processes, "connections", lambda pids: reached)
-    found = web_processes.find(port)
+    found = find(port)
     assert sorted(found.web or []) == sorted([*apaches, *servers])
     assert sorted(found.workers) == sorted([apaches[3], *servers[1:3]])
 
@@ -227,8 +296,8 @@ def test_who_tells_a_proxy_its_servers_is_none_of_them(
     listener, upstream = listening("unix", tmp_path)
     start(listener=listener)
     port, proxies = start(upstream)
-    monkeypatch.setattr(web_processes, "_name", lambda pid: "traefik" if pid in proxies else "dockerd")
-    found = web_processes.find(port)
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: "traefik" if pid in proxies else "dockerd")
+    found = find(port)
     assert (sorted(found.proxy or []), found.web) == (sorted(proxies), None)
 
 
@@ -242,8 +311,8 @@ def test_a_log_that_a_proxy_writes_to_is_no_web_server(
     with socket.socket(socket.AF_UNIX) as log:
         log.connect(path)
         port, proxies = start(errors=log)
-    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "journal")
-    found = web_processes.find(port)
+    monkeypatch.setattr(web_processes, "process_name", lambda pid: "nginx" if pid in proxies else "journal")
+    found = find(port)
     assert (sorted(found.proxy or []), found.web) == (sorted(proxies), None)
 
 
@@ -261,7 +330,7 @@ def test_gunicorn_is_the_web_server_of_its_socket(tmp_path: Path, held: real_web
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     with real_web_servers.gunicorn(tmp_path, held, listener) as server, held.holding(port):
-        found = web_processes.find(port)
+        found = find(port)
         assert found.proxy == []
         assert sorted(found.web or []) == tree(server)
         assert sorted(found.workers) == sorted(child.pid for child in server.children())
@@ -292,7 +361,7 @@ def test_nginx_is_the_proxy_of_its_socket_and_gunicorn_the_web_server_behind(
         real_web_servers.proxy(tmp_path, upstream, listener) as proxy,
     ):
         assert psutil.Process(proxy.pid).name() == "nginx"
-        found = web_processes.find(port, lambda: held.holding(port))
+        found = find(port, lambda: held.holding(port))
         assert sorted(found.proxy or []) == tree(proxy)
         assert sorted(found.web or []) == tree(server)
         assert sorted(found.workers) == sorted(child.pid for child in server.children())

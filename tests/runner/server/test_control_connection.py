@@ -1,6 +1,5 @@
 """Each query of a control connection gets its own answer."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -12,13 +11,8 @@ from pgperf.core.records import Route
 from pgperf.runner.client_process import ClientProcess, while_waiting
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
-from tests.runner.forked_clients import control_connections
 
-
-@pytest.fixture(scope="module", autouse=True)
-def nursery() -> Iterator[None]:
-    with control_connections():
-        yield
+pytestmark = pytest.mark.usefixtures("forked_control_connections")
 
 
 def cancel() -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,17 +35,11 @@ from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.busy_machine import too_busy
 from tests.core.builders import variant
 from tests.runner.builders import definition
-from tests.runner.forked_clients import control_connections
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("forked_control_connections")
 ONE_ROW = WorkloadDefinition("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
 TURNS = WorkloadDefinition("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nursery() -> Iterator[None]:
-    with control_connections():
-        yield
 
 
 class Watcher:

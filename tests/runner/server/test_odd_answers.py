@@ -1,6 +1,6 @@
 """Control queries against forged answers: a typed error that names the route and the server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -34,13 +34,8 @@ from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from pgperf.runner.server.probe import ServerProbe
 from tests.clients.hostile_server import HTML, ROWS, HostileServer
 from tests.fuzz.hostile import WORDS
-from tests.runner.forked_clients import control_connections
 
-
-@pytest.fixture(scope="module", autouse=True)
-def nursery() -> Iterator[None]:
-    with control_connections():
-        yield
+pytestmark = pytest.mark.usefixtures("forked_control_connections")
 
 
 def probe(route: Route, ask: Callable[[ServerProbe], Any]) -> Any:
@@ -67,6 +62,7 @@ QUESTIONS: dict[str, Callable[[Route], Any]] = {
     "sessions": lambda route: probe(route, lambda server: server.finder(None)([])),  # type: ignore[arg-type]
     "settings": lambda route: probe(route, lambda server: environment.settings(server.all)),
     "sources": lambda route: probe(route, lambda server: environment.overriding_sources(server.all)),
+    "replication": lambda route: probe(route, lambda server: environment.replicates(server.all)),
     "proof": lambda route: guardrails.guard(route, guardrails.Demand.SESSION),
     "fixture": lambda route: fixtures.exists("site", route),
     "doctor's script": readonly_role.create_script,

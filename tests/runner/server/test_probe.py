@@ -279,7 +279,7 @@ def test_a_pooler_has_one_place_in_all_cohorts(
 ) -> None:
     over = ServerProbe([], None, "lent", True)
     over._pinning, over._poolers = (pins := Pins()), {"pgbouncer": 30}  # type: ignore[assignment]
-    over._web_routes = {"web": Route("web", "", 0, "", "", "", url="http://127.0.0.1:1")}
+    over._web_routes = {"web": Route("web", "127.0.0.1", 1, "", "", "", url="http://127.0.0.1:1")}
     over.bind(make_plan(WITH_PAGES), FOUR)
     for groups in cohorts * 2:
         over._pin(groups, [], FOUR)

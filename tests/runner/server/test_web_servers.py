@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgperf.core import protocol
+from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup, find_server_cgroup
 from pgperf.runner.plan import make_plan
 from pgperf.runner.processes import web_processes
@@ -35,6 +36,17 @@ def test_clients_on_a_load_host_have_begun_when_processes_are_looked_for() -> No
     with web_servers._working(group):
         assert ordered_ns < group.begun.start_ns <= time.monotonic_ns()
     assert group.collected == group.begun
+
+
+@pytest.mark.parametrize(
+    ("host", "relayed_host", "is_here"),
+    [("127.0.0.1", "", True), ("192.0.2.7", "", False), ("127.0.0.1", "192.0.2.7", False)],
+)
+def test_the_web_server_is_at_the_checked_address(host: str, relayed_host: str, is_here: bool) -> None:
+    """Of several that its name has. A delay relay has another address and port."""
+    route = Route("web", host, 9000, "", "", "", url="http://localhost:8000", relayed_host=relayed_host)
+    assert web_servers._end(route) == (relayed_host or host, 8000)
+    assert web_servers.is_here(route) is is_here
 
 
 END = ("127.0.0.1", 40_000)

@@ -179,7 +179,8 @@ def _open(run: Run, user: str) -> None:
     store[SESSION_KEY] = _id_of(account)
     store[BACKEND_SESSION_KEY] = _backend_of(account)
     store[HASH_SESSION_KEY] = account.get_session_auth_hash()
-    store.set_expiry(get_settings().MAX_RUN_SECONDS)
+    # At a fixed time: a number of seconds would begin anew in each request of a site that saves then.
+    store.set_expiry(timezone.now() + timedelta(seconds=get_settings().MAX_RUN_SECONDS))
     store.save(must_create=True)
 
 

@@ -54,9 +54,9 @@ class OtherLength:
     of: Variant | None
 
 
-def others(requests: Mapping[Variant, HttpRequests], view: Lengths | None) -> list[OtherLength]:
-    """The variants whose bodies are not about as long as the view's or, where that is not known, as
-    those of the first variant of their workload.
+def others(requests: Mapping[Variant, HttpRequests], views: Mapping[str, Lengths]) -> list[OtherLength]:
+    """The variants whose bodies are not about as long as the view's (`views`, by workload) or, where
+    that is not known, as those of the first variant of their workload.
     """
     known = {variant: each for variant, own in requests.items() if (each := Lengths.of_requests(own))}
     first: dict[str, Variant] = {}
@@ -64,8 +64,9 @@ def others(requests: Mapping[Variant, HttpRequests], view: Lengths | None) -> li
         first.setdefault(variant.workload, variant)
     found = []
     for variant, lengths in known.items():
+        view = views.get(variant.workload)
         of = None if view else first[variant.workload]
-        expected = view if of is None else known[of]
-        if expected and not lengths.is_like(expected):
+        expected = view or known[first[variant.workload]]
+        if not lengths.is_like(expected):
             found.append(OtherLength(variant, lengths, expected, of))
     return found

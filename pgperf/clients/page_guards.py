@@ -1,4 +1,5 @@
-"""Stops a page that does more than read the measured database: mail, tasks, other aliases.
+"""Stops a page that does more than read the measured database: mail, tasks, messages of channel
+layers, other aliases.
 
 What is refused is also kept in `refused`, because a view may catch the exception. That a page
 writes is refused by the server, whose session is read-only.
@@ -21,28 +22,54 @@ _MAIL = (
     ("django.core.mail.message", "EmailMessage", "send"),
     ("django.core.mail.backends.base", "BaseEmailBackend", "__init__"),
 )
+#: Functions that other modules may have imported already are no place for a guard, methods are. All
+#: tasks of django-q2 pass its SignedPackage; those of Procrastinate go over a connection of its own.
 _TASKS = (
+    ("arq.connections", "ArqRedis", "enqueue_job"),
     ("celery.app.task", "Task", "apply_async"),
     ("celery.app.base", "Celery", "send_task"),
     ("django.tasks.base", "Task", "enqueue"),
     ("django.tasks.base", "Task", "aenqueue"),
+    ("django_q.signing", "SignedPackage", "dumps"),
+    ("django_tasks.base", "Task", "enqueue"),
+    ("django_tasks.base", "Task", "aenqueue"),
     ("dramatiq.actor", "Actor", "send_with_options"),
     ("dramatiq.composition", "group", "run"),
     ("dramatiq.composition", "pipeline", "run"),
     ("huey.api", "Huey", "enqueue"),
+    ("procrastinate.jobs", "JobDeferrer", "defer"),
+    ("procrastinate.jobs", "JobDeferrer", "defer_async"),
+    ("procrastinate.jobs", "JobDeferrer", "batch_defer"),
+    ("procrastinate.jobs", "JobDeferrer", "batch_defer_async"),
     ("rq.queue", "Queue", "enqueue_call"),
     ("rq.queue", "Queue", "enqueue_job"),
     ("rq.queue", "Queue", "enqueue_many"),
     ("rq.queue", "Queue", "schedule_job"),
+    ("taskiq.kicker", "AsyncKicker", "kiq"),
+    ("taskiq.kicker", "AsyncKicker", "schedule_by_cron"),
+    ("taskiq.kicker", "AsyncKicker", "schedule_by_interval"),
+    ("taskiq.kicker", "AsyncKicker", "schedule_by_time"),
+)
+#: To other processes. The layer in memory of channels reaches none.
+_MESSAGES = (
+    ("channels_redis.core", "RedisChannelLayer", "send"),
+    ("channels_redis.core", "RedisChannelLayer", "group_send"),
+    ("channels_redis.pubsub", "RedisPubSubLoopLayer", "send"),
+    ("channels_redis.pubsub", "RedisPubSubLoopLayer", "group_send"),
+)
+_GUARDED = (
+    (_MAIL, "it sends mail"),
+    (_TASKS, "it queues a task"),
+    (_MESSAGES, "it sends a message through a channel layer"),
 )
 
 
 def install() -> None:
-    """Refuse mail and tasks in this process, whichever packages for them are installed. A mail that
-    the site's log sends to ADMINS is only noted.
+    """Refuse mail, tasks and messages in this process, whichever packages for them are installed. A
+    mail that the site's log sends to ADMINS is only noted.
     """
     import_module("django.utils.log").AdminEmailHandler.send_mail = _note_mail
-    for where, reason in ((_MAIL, "it sends mail"), (_TASKS, "it queues a task")):
+    for where, reason in _GUARDED:
         for module, owner, method in where:
             if _is_installed(module):
                 setattr(getattr(import_module(module), owner), method, _refusing(reason))

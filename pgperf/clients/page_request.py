@@ -8,11 +8,12 @@ from http import HTTPStatus
 from importlib import import_module
 from io import BytesIO
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import got_request_exception
+from django.http.request import split_domain_port, validate_host
 
 from pgperf.clients import page_guards
 from pgperf.core import protocol
@@ -23,11 +24,13 @@ _FACTOR = 2
 
 
 class PageRequest:
-    """An operation that requests the page once. Django must be set up."""
+    """An operation that requests the page once, as from a web server at `url`, if there is one. Django
+    must be set up.
+    """
 
-    def __init__(self, page: protocol.Page) -> None:
+    def __init__(self, page: protocol.Page, url: str = "") -> None:
         self._page = page
-        self._environ = environ(page)
+        self._environ = environ(page, url)
         self._handler = WSGIHandler()
         self._error: BaseException | None = None
         self._status = 0
@@ -93,22 +96,22 @@ class PageRequest:
         self._error = sys.exc_info()[1]
 
 
-def environ(page: protocol.Page) -> dict[str, Any]:
+def environ(page: protocol.Page, url: str = "") -> dict[str, Any]:
     """The WSGI environment of a request, without its body."""
     path, _, query = page.path.partition("?")
-    scheme, host = _origin()
+    scheme, host = _origin(url)
+    name, port = split_domain_port(host)
     return {
         "REQUEST_METHOD": page.method,
         "SCRIPT_NAME": settings.FORCE_SCRIPT_NAME or "",
         "PATH_INFO": _unquoted(path),
         "QUERY_STRING": query,
-        "SERVER_NAME": host,
-        "SERVER_PORT": "443" if scheme == "https" else "80",
+        "SERVER_NAME": name,
+        "SERVER_PORT": port or ("443" if scheme == "https" else "80"),
         "SERVER_PROTOCOL": "HTTP/1.1",
         "REMOTE_ADDR": "127.0.0.1",
         "HTTP_HOST": host,
-        "HTTP_ACCEPT": "text/html,*/*;q=0.8",
-        "HTTP_USER_AGENT": "pgperf",
+        **{f"HTTP_{name.upper().replace('-', '_')}": value for name, value in protocol.PAGE_HEADERS.items()},
         **({"HTTP_COOKIE": page.cookie} if page.cookie else {}),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scheme,
@@ -119,12 +122,27 @@ def environ(page: protocol.Page) -> dict[str, Any]:
     }
 
 
-def _origin() -> tuple[str, str]:
-    """The scheme and the host that the site expects: it redirects from others where it says so."""
+def _origin(url: str) -> tuple[str, str]:
+    """The scheme and the host of the URL, or those that the site expects: it redirects from others
+    where it says so.
+    """
+    asked = urlsplit(url)
+    accepted = _is_accepted(asked.netloc)
+    host = asked.netloc if accepted else _expected_host()
+    is_secure = settings.SECURE_SSL_REDIRECT or (accepted and asked.scheme == "https")
+    with_www = settings.PREPEND_WWW and not host.startswith("www.")
+    return "https" if is_secure else "http", f"www.{host}" if with_www else host
+
+
+def _is_accepted(host: str) -> bool:
+    """A proxy may give the site another host than that of its own URL."""
+    name, _ = split_domain_port(host)
+    return bool(name) and validate_host(name, settings.ALLOWED_HOSTS)
+
+
+def _expected_host() -> str:
     named = [host.removeprefix(".") for host in settings.ALLOWED_HOSTS if host != "*"]
-    scheme = "https" if settings.SECURE_SSL_REDIRECT else "http"
-    host = settings.SECURE_SSL_HOST or next(iter(named), "localhost")
-    return scheme, f"www.{host}" if settings.PREPEND_WWW and not host.startswith("www.") else host
+    return settings.SECURE_SSL_HOST or next(iter(named), "localhost")
 
 
 def _unquoted(path: str) -> str:

@@ -12,6 +12,8 @@ N = TypeVar("N", int, float)
 PILOT_MIN_MS, PILOT_MAX_MS = 50, 5000
 #: How long the server runs a statement of a guarded session, s.
 STATEMENT_TIMEOUT_S = 30
+#: How long an HTTP request may take, from the start of connecting to the last byte of the body, s.
+REQUEST_DEADLINE_S = 10
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ SLICE_MS = Limit(
     PILOT_MAX_MS,
     default=0,
     unit="ms",
-    zero_means=f"a pilot sets it, {PILOT_MIN_MS} to {PILOT_MAX_MS} ms",
+    zero_means=f"pgperf chooses it from a short trial run ({PILOT_MIN_MS} to {PILOT_MAX_MS} ms)",
 )
 DIAGNOSTIC_MS = Limit(
     "diagnostic_ms",
@@ -99,8 +101,8 @@ DIAGNOSTIC_MS = Limit(
 )
 PRECISION = Limit(
     "precision",
-    "Target precision in ±%: a run stops early when it knows the ratios of its first kind of comparison"
-    " that well",
+    "Target precision in ±%: the run stops early when the 95 % confidence intervals of its main comparisons"
+    " are within this range",
     0.1,
     50.0,
     default=2.0,

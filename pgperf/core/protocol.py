@@ -63,6 +63,8 @@ BULK_APIS = ("best", "dbapi")
 
 #: The requests that ask for a page and change nothing.
 PAGE_METHODS = ("GET", "HEAD")
+#: The headers of each of them, in process and over HTTP: a site may choose its answer by them.
+PAGE_HEADERS = {"Accept": "text/html,*/*;q=0.8", "User-Agent": "pgperf"}
 
 #: The message of an `Error` without SQLSTATE if the client needs more memory than it may take.
 OUT_OF_MEMORY = "out of memory"
@@ -130,7 +132,9 @@ class Spec(NamedTuple):
     connection of its own, named `application_name`, `application_name`.1, and so on.
 
     The layer http requests `page` at `url`. Its socket goes to `host` and `port`, the address that was
-    checked; the name and the port of `url` are those of the header Host and of TLS.
+    checked; the name and the port of `url` are those of the header Host and of TLS. The layer
+    django_view tells the site its scheme, name and port, if there is one and the site accepts the
+    name.
     """
 
     protocol: int = PROTOCOL
@@ -148,7 +152,7 @@ class Spec(NamedTuple):
     certificate_name: str = ""  # the server's, where `host` is the IP address of a relay to it; "": `host`
     require_auth: str = "!password"  # libpq's keyword, for libpq 16 and newer; "": no demand
     connect_timeout_s: int = 10
-    url: str = ""  # of the layer http: scheme, name and port of the site, and its prefix there, if any
+    url: str = ""  # of a page: scheme, name and port of the site, and its prefix there, if any
     application_name: str = "pgperf"
     options: str = ""  # settings of the session, in the form of libpq's keyword: "-c name=value"
     row_type: str = "tuple"

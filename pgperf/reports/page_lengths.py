@@ -8,7 +8,7 @@ from pgperf.analysis import page_lengths
 from pgperf.analysis.http_requests import HttpRequests
 from pgperf.analysis.page_lengths import Lengths, OtherLength
 from pgperf.core.layers import VIEW_LAYER
-from pgperf.core.records import with_workloads
+from pgperf.core.records import ANSWER, answer_of, with_workloads
 from pgperf.reports import number_format
 from pgperf.reports.labels import layer_title, variant_title
 from pgperf.reports.run_rows import RunRows
@@ -22,15 +22,16 @@ def cautions(rows: RunRows) -> list[str]:
         for row in rows.originals
         if row.workload not in without_body and (found := HttpRequests.from_json(row.http))
     }
-    return [_sentence(each) for each in page_lengths.others(requests, _of_view(rows))]
+    return [_sentence(each) for each in page_lengths.others(requests, _of_views(rows))]
 
 
-def _of_view(rows: RunRows) -> Lengths | None:
-    """None in a run of several workloads: the environment has one answer of the layer."""
-    if len(_workloads(rows)) > 1:
-        return None
+def _of_views(rows: RunRows) -> dict[str, Lengths]:
+    """By workload. Of several, older versions stored one answer, without its workload."""
     layer = rows.run.environment.get("layers", {}).get(VIEW_LAYER, {})
-    return Lengths.of_view(layer.get("answer", ""))
+    several = len(_workloads(rows)) > 1
+    names = {row.workload for row in rows.originals}
+    answers = {name: layer.get(answer_of(name) if several else ANSWER, "") for name in names}
+    return {name: found for name, answer in answers.items() if (found := Lengths.of_view(answer))}
 
 
 def _workloads(rows: RunRows) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def spec(
         layer=variant.layer,
         mode=variant.mode,
         connection_mode=variant.connect,
-        url=route.url,
+        url=route.url or (definition.web_origin if layers.requests_pages(variant.layer) else ""),
         workers=variant.clients if variant.is_one_process else variant.workers,
         **login(route),
         application_name=name,

@@ -15,7 +15,8 @@ from pgperf.catalog.light import LIGHT
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.delayed_routes import apart, lengthened
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.layers import BASE_LAYER, LAYERS, VIEW_LAYER
+from pgperf.core.layers import BASE_LAYER, LAYERS, VIEW_LAYER, over_http
+from pgperf.core.limits import REQUEST_DEADLINE_S
 from pgperf.core.records import Definition
 from pgperf.runner import run_time
 from pgperf.runner.plan import make_plan
@@ -24,6 +25,8 @@ from pgperf.runner.preflight import lasting
 #: The fewest that an interval over blocks and a verdict allow.
 BLOCKS, ROUNDS = 6, 3
 _DIAGNOSTIC_MS = 250
+#: The longest mean time of a changed variant's request, s: single ones take longer than the mean.
+_MOST_REQUEST_S = 0.8 * REQUEST_DEADLINE_S
 
 
 def paired(
@@ -67,11 +70,13 @@ def in_time(asked: Definition, variant: VariantSummary, test: str, most_s: float
     """The definition with a time budget, at most `most_s`, in which its blocks fit by the variant's
     measured time of an operation; as it is where that is not known.
 
-    Raises InvalidDefinition where six blocks cannot fit.
+    Raises InvalidDefinition where six blocks cannot fit, and where requests would meet their
+    deadline.
     """
     if not variant.us_per_op:
         return asked
     timed = _as_slow(asked, variant, test)
+    _refuse_late(timed.work(variant.workload).op_s, variant)
     plan = make_plan(timed)
     if (least_s := run_time.least_s(plan)) > most_s:
         raise InvalidDefinition(
@@ -92,6 +97,18 @@ def _as_slow(asked: Definition, variant: VariantSummary, test: str) -> Definitio
     op_s = times * (variant.us_per_op or 0.0) / 1e6 + added_s
     works = [replace(work, op_s=op_s) if work.name == variant.workload else work for work in asked.workloads]
     return replace(asked, workloads=tuple(works))
+
+
+def _refuse_late(op_s: float, variant: VariantSummary) -> None:
+    """Raises InvalidDefinition where the change makes a request take about as long as it may, s."""
+    own_us = variant.us_per_op or 0.0
+    if over_http(variant.layer) and op_s > max(_MOST_REQUEST_S, own_us / 1e6):
+        own, changed, unit = in_one_unit(own_us, op_s * 1e6)
+        raise InvalidDefinition(
+            f"time: a request of {variant.label} takes {own} {unit}, and of the changed variant about {changed}"
+            f" {unit}; one that takes longer than {REQUEST_DEADLINE_S} s fails. Measure it with fewer clients, and"
+            " test that verdict"
+        )
 
 
 def _change(

@@ -73,6 +73,15 @@ def _sees_the_page(run: Run, reader: User, client: Client) -> None:
     assert definition.to_json() == DEFINITION.to_json()
 
 
+def test_a_site_that_saves_sessions_in_each_request_does_not_prolong_one(run: Run) -> None:
+    """As SESSION_SAVE_EVERY_REQUEST does: a session ends MAX_RUN_SECONDS after its run began."""
+    with page_sessions.opened(run, DEFINITION):
+        (made,) = Session.objects.all()
+        SessionStore(made.session_key).save()
+        (saved,) = Session.objects.all()
+    assert saved.expire_date == made.expire_date
+
+
 class Permissions:
     """A backend that knows no account, as that of object permissions or of failed logins."""
 

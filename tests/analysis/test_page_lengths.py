@@ -48,13 +48,20 @@ def test_half_to_twice_is_the_page(own: Lengths, alike: bool) -> None:
 def test_bodies_are_compared_with_the_view_s() -> None:
     web = variant("web")
     view = Lengths(1000, 1200)
-    assert others({web: requests(310)}, view) == [OtherLength(web, Lengths(310, 310), view, None)]
-    assert others({web: requests(990, 1210)}, view) == []
-    assert others({web: requests(None)}, view) == []
+    found = others({web: requests(310)}, {"list": view})
+    assert found == [OtherLength(web, Lengths(310, 310), view, None)]
+    assert others({web: requests(990, 1210)}, {"list": view}) == []
+    assert others({web: requests(None)}, {"list": view}) == []
+
+
+def test_each_of_several_pages_is_compared_with_its_own_view() -> None:
+    views = {"list": Lengths(1000, 1200), "show": Lengths(90_000, 90_000)}
+    login = {variant("web", name): requests(1100) for name in (*views, "other")}
+    assert [each.variant.workload for each in others(login, views)] == ["show"]
 
 
 def test_without_a_view_they_are_compared_with_those_of_the_first_step_of_the_workload() -> None:
     first, second, other = variant("first"), variant("second"), variant("first", "show")
-    found = others({first: requests(1000), second: requests(310), other: requests(9000)}, None)
+    found = others({first: requests(1000), second: requests(310), other: requests(9000)}, {})
     assert found == [OtherLength(second, Lengths(310, 310), Lengths(1000, 1000), first)]
-    assert others({first: requests(310)}, None) == []
+    assert others({first: requests(310)}, {}) == []

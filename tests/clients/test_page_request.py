@@ -48,6 +48,30 @@ def test_a_site_that_redirects_to_www_is_asked_there(settings: Any, hosts: list[
     assert CommonMiddleware(lambda _: HttpResponse()).process_request(asked) is None
 
 
+@pytest.mark.parametrize(
+    ("url", "host", "scheme"),
+    [
+        ("https://shop.example.com", "shop.example.com", "https"),
+        ("http://shop.example.com:8000/below", "shop.example.com:8000", "http"),
+        ("http://127.0.0.1:8000", "www.example.com", "http"),  # a proxy's, which names the site another
+        ("https://127.0.0.1:8443", "www.example.com", "http"),
+        ("", "www.example.com", "http"),
+    ],
+)
+def test_a_site_that_chooses_its_page_by_host_is_asked_as_over_http(
+    settings: Any, url: str, host: str, scheme: str
+) -> None:
+    settings.ALLOWED_HOSTS = ["www.example.com", "shop.example.com"]
+    found = WSGIRequest({**page_request.environ(protocol.Page("/"), url), "wsgi.input": BytesIO()})
+    assert (found.get_host(), found.scheme) == (host, scheme)
+    assert found.get_port() == (host.partition(":")[2] or {"http": "80", "https": "443"}[scheme])
+
+
+def test_a_url_that_names_no_host_of_http_is_not_sent(settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    assert page_request.environ(protocol.Page("/"), "http://b\u00fccher.example")["HTTP_HOST"] == "localhost"
+
+
 def test_a_secure_host_gets_its_www_too(settings: Any) -> None:
     settings.ALLOWED_HOSTS, settings.PREPEND_WWW = ["*"], True
     settings.SECURE_SSL_REDIRECT, settings.SECURE_SSL_HOST = True, "secure.example.com"

@@ -10,7 +10,7 @@ from pgperf.reports.run_rows import RunRows
 from tests import site_steps
 
 pytestmark = pytest.mark.django_db
-QUESTION = "Whether it is the page"
+QUESTION = "Response check"
 
 
 @pytest.fixture
@@ -53,6 +53,17 @@ def test_the_answer_and_the_requests_say_it_where_the_view_is_longer(run: Run) -
     assert [note.text for note in point.lines] == parts["requests"]["cautions"]
     assert len(point.lines) == len(site_steps.STEPS)
     assert "91,000 in ORM, view and template" in point.lines[0].text
+
+
+def test_each_of_several_pages_is_compared_with_its_own_view(run: Run) -> None:
+    works = [{"name": name, "sql": "", "page": {"path": f"/{name}/"}} for name in ("books", "authors")]
+    run.definition = {**run.definition, "workloads": works}
+    assert page_lengths.cautions(rows(with_view(run, "200, 91,000 bytes"))) == []  # of which, is not known
+    answers = {"answer of books": "200, 91,000 bytes", "answer of authors": "200, 6,100 bytes"}
+    run.environment = {**run.environment, "layers": {"django_view": answers}}
+    found = page_lengths.cautions(rows(run))
+    assert len(found) == len(site_steps.STEPS)
+    assert all("91,000 in " in caution for caution in found)
 
 
 def test_head_has_no_body_to_compare(run: Run) -> None:

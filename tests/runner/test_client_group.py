@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pgperf.clients.http.exchange import DEADLINE_S
 from pgperf.core import protocol
+from pgperf.core.limits import REQUEST_DEADLINE_S
 from pgperf.runner.client_group import ClientGroup, find_server_cgroup
 from pgperf.runner.cpu.accounting import SliceAccounting
 from pgperf.runner.cpu.host import Host
@@ -49,7 +49,7 @@ class TestWebServersThatKeepTheirConnections:
         request = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=0, window_ns=50_000_000)
         group = self.group()
         group.op_s = 0.020
-        assert group.longest_s(request) >= 2 * DEADLINE_S
+        assert group.longest_s(request) >= 2 * REQUEST_DEADLINE_S
 
     @pytest.mark.parametrize("connect", ["per_operation", "persistent"])
     def test_without_one_their_backends_pass_however_clients_connect(self, connect: str) -> None:

@@ -212,10 +212,11 @@ def test_a_login_form_with_status_200_is_told_by_its_length(site: WebServer) -> 
     blocks = [block for block in watcher.blocks if not block.variant.control]
     assert not any(block.http["errors"] for block in blocks)
     requests = {block.variant: found for block in blocks if (found := http_requests([block]))}
-    (found,) = page_lengths.others(requests, None)
+    (found,) = page_lengths.others(requests, {})
     assert (found.variant.route, found.lengths.most) == ("proxy", len(b"<form>Log in</form>"))
     view = page_lengths.Lengths.of_view(f"200, {len(PAGE):,} bytes")
-    assert [each.variant.route for each in page_lengths.others(requests, view)] == ["proxy"]
+    assert view
+    assert [each.variant.route for each in page_lengths.others(requests, {"page": view})] == ["proxy"]
 
 
 def test_a_variant_with_more_errors_than_one_in_a_thousand_has_no_outcome(site: WebServer) -> None:

@@ -1,6 +1,7 @@
 """The run that tests a verdict: its definition, and its effect on the verdict."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -278,6 +279,30 @@ def test_a_test_that_cannot_fit_is_refused_with_the_least_time(database: Databas
     ):
         module.definition(row)
     assert "takes at least" in preview(row).refusal
+
+
+@pytest.mark.parametrize(
+    ("intervention", "us", "refused"),
+    [
+        ("double_clients", 5_600_000.0, True),
+        ("double_clients", 3_900_000.0, False),
+        ("in_process", 8_500_000.0, False),  # the requests stay as they are, and those ended
+    ],
+)
+def test_a_test_whose_requests_would_meet_their_deadline_is_refused(
+    intervention: str, us: float, refused: bool
+) -> None:
+    """A page of 0.7 s behind one web worker: 8 clients wait for 5.6 s, and 16 for 11.2 s."""
+    page = WorkloadDefinition("page", "", page=Page("/books/"))
+    asked = fake(workloads=(page,), layers=("http",), routes=("web",), web_routes={"web": ""})
+    variant = VariantSummary(
+        label="http · web", workload="page", layer="http", route="web", mode="simple", clients=8,
+        connect="persistent", us_per_op=us,
+    )  # fmt: skip
+    made = confirmation_definition.paired(asked, variant, intervention, lambda: "tcp", 16)
+    words = r"http · web takes 5.60 s, and .* about 11.2 s; .* longer than 10 s fails.* fewer clients"
+    with pytest.raises(InvalidDefinition, match=words) if refused else nullcontext():
+        confirmation_definition.in_time(made, variant, intervention, 36_000)
 
 
 def test_a_test_with_too_few_blocks_decides_nothing(database: Database) -> None:

@@ -8,15 +8,15 @@ import pycurl
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import RequestFailed
+from pgperf.core.limits import REQUEST_DEADLINE_S
 
-#: Seconds from the start of connecting to the last byte of the body.
-DEADLINE_S = 10
 #: A longer body is an error. No part of a body is kept.
 MOST_BYTES = 32 << 20
 _SHOWN_CHARACTERS = 100
 _OK = range(200, 300)
 _REDIRECTS = range(300, 400)
 _PROTOCOLS = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
+_FEWER = "the clients may wait for each other: use fewer clients"
 
 #: By libcurl's number, CURLE_..; pycurl names only some of them.
 _REASONS = {
@@ -25,7 +25,6 @@ _REASONS = {
     8: "the answer is not HTTP",
     18: "the body ended before its announced length",
     23: f"the body is longer than {MOST_BYTES >> 20} MiB",
-    28: "no complete answer within the deadline",
     35: "TLS: no agreement with the server: does it speak TLS at this port?",
     52: "the server closed the connection without an answer",
     55: "the connection was lost while the request was sent",
@@ -52,8 +51,8 @@ class Exchange:
     A request that takes longer than `deadline_s` fails.
     """
 
-    def __init__(self, spec: protocol.Spec, deadline_s: float = DEADLINE_S) -> None:
-        self._curl = pycurl.Curl()
+    def __init__(self, spec: protocol.Spec, deadline_s: float = REQUEST_DEADLINE_S) -> None:
+        self._curl, self._deadline_s = pycurl.Curl(), deadline_s
         self._secrets = {"session": spec.page.cookie.partition("=")[2]}
         self._received = 0
         for option, value in _options(spec, deadline_s).items():
@@ -68,8 +67,7 @@ class Exchange:
         try:
             curl.perform()
         except pycurl.error as error:
-            code = error.args[0]
-            raise RequestFailed(_REASONS.get(code, f"libcurl's error {code}")) from None
+            raise self._failed(error.args[0]) from None
         status = curl.getinfo(pycurl.RESPONSE_CODE)
         if status not in _OK:
             raise RequestFailed(f"status {status}", self._redirect(status))
@@ -79,6 +77,11 @@ class Exchange:
 
     def close(self) -> None:
         self._curl.close()
+
+    def _failed(self, code: int) -> RequestFailed:
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            return RequestFailed(f"no complete answer within {self._deadline_s:g} s", _FEWER)
+        return RequestFailed(_REASONS.get(code, f"libcurl's error {code}"))
 
     def _count(self, data: bytes) -> int | None:
         self._received += len(data)
@@ -123,7 +126,7 @@ def _options(spec: protocol.Spec, deadline_s: float) -> dict[int, Any]:
         pycurl.NOPROXY: "*",
         pycurl.NETRC: pycurl.NETRC_IGNORED,
         pycurl.NOSIGNAL: 1,
-        pycurl.USERAGENT: "pgperf",
+        pycurl.HTTPHEADER: [f"{name}: {value}" for name, value in protocol.PAGE_HEADERS.items()],
         pycurl.TIMEOUT_MS: round(deadline_s * 1000),
         pycurl.CONNECTTIMEOUT: spec.connect_timeout_s,
         pycurl.MAXCONNECTS: 1,

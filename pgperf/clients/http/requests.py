@@ -11,14 +11,15 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
-from pgperf.clients.http.exchange import DEADLINE_S, Answer
+from pgperf.clients.http.exchange import Answer
 from pgperf.clients.open_loop import Arrivals
 from pgperf.clients.timed_loop import Stamps, TimedWindow, Timing, lead_in, little_endian, timing
 from pgperf.core.exceptions import RequestFailed
+from pgperf.core.limits import REQUEST_DEADLINE_S
 from pgperf.core.protocol import HTTP_PHASES, MAX_PHASED_SAMPLES, Slice
 
 #: Requests of one slice may fail for this long in all.
-_FAILING_NS = round(1.2 * DEADLINE_S * 1e9)
+_FAILING_NS = round(1.2 * REQUEST_DEADLINE_S * 1e9)
 _NOTHING = Answer(0, 0, 0)
 
 

@@ -31,7 +31,7 @@ class DjangoViewClient(DjangoClient):
             raise InvalidDefinition("page: this layer requests a page; give the workload a path")
         super().load(spec)
         page_guards.install()
-        self._page = PageRequest(spec.page)
+        self._page = PageRequest(spec.page, spec.url)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         assert self._page

@@ -4,19 +4,20 @@ from typing import BinaryIO
 
 import pycurl
 
-from pgperf.clients.http.exchange import DEADLINE_S, Exchange
+from pgperf.clients.http.exchange import Exchange
 from pgperf.clients.http.requests import Requests
 from pgperf.clients.loop import main
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
+from pgperf.core.limits import REQUEST_DEADLINE_S
 
 
 class HttpClient:
     """A connection to a web server, which the first request opens."""
 
     connection_modes = ("persistent", "per_operation")
-    deadline_s: float = DEADLINE_S
+    deadline_s: float = REQUEST_DEADLINE_S
     counts_rows = False
     is_http = True
     backend_pid = 0

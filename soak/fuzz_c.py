@@ -39,6 +39,7 @@ WRAPPED = (
 CANARY = "S3cretCANARY42"
 MAX_INPUT_BYTES = 8192
 INPUT_SECONDS = 10
+_PROCESSES = 2  # of the fuzzer
 #: The first eight bytes of an input: piece, listens, clock, status, connect, answers, rows,
 #: complaint (see conversation.c).
 SCRIPTS = (
@@ -268,15 +269,15 @@ def _escaped(word: str) -> str:
 # ---- fuzzing ----
 
 
-def fuzz(program: Path, folder: Path, runs: int, seed: int, copies: int = 2) -> FuzzResult:
-    """Share the runs among `copies` fuzzer processes. Inputs and findings stay in `folder`."""
+def fuzz(program: Path, folder: Path, runs: int, seed: int) -> FuzzResult:
+    """Share the runs among the fuzzer processes. Inputs and findings stay in `folder`."""
     seeds, dictionary = folder / "seeds", folder / "dictionary"
     write_inputs(corpus(), seeds)
     write_dictionary(dictionary)
-    with ThreadPoolExecutor(copies) as pool:
-        shares = [runs // copies] * (copies - 1) + [runs - runs // copies * (copies - 1)]
+    with ThreadPoolExecutor(_PROCESSES) as pool:
+        shares = [runs // _PROCESSES] * (_PROCESSES - 1) + [runs - runs // _PROCESSES * (_PROCESSES - 1)]
         work = partial(_fuzz, program, folder)
-        parts = list(pool.map(work, shares, range(seed, seed + copies)))
+        parts = list(pool.map(work, shares, range(seed, seed + _PROCESSES)))
     findings = tuple(path for part in parts for path in part.findings)
     return FuzzResult(sum(part.executions for part in parts), max(part.edges for part in parts), findings)
 

@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
@@ -18,11 +18,12 @@ import psutil
 from example.stack import web
 from example.stack.network_hosts import Host, refusal
 from example.stack.part import Part
+from pgperf.core.exceptions import RunConflict
 from pgperf.models import Database, LoadShare, Run, Target
 from pgperf.runs import state
 from soak import cut_network, small_runs
 from soak.fault_cases import FaultResult
-from soak.site import Site, await_true, is_client
+from soak.site import NotReached, Site, await_true, is_client
 from soak.small_runs import await_end, blocks_of, fresh
 
 NAMES = ("a", "b")
@@ -64,7 +65,8 @@ class Performer:
         lasted = "how long the fault lasted, which the run survived"
         result = FaultResult(lasted if kind.survives else "from the fault to the end of the run")
         for _ in range(case["count"]):
-            self._once(kind, draw, result)
+            with _noted(result):
+                self._once(kind, draw, result)
         return {**case, "wrong": result.wrong, "took": result.took, "measured": result.measured}
 
     def ask(self, blocks: int, database: Database | None = None) -> Run:
@@ -84,6 +86,14 @@ class Performer:
 
     def _once(self, kind: "Kind", draw: random.Random, result: FaultResult) -> None:
         run = self.ask(_BLOCKS, kind.database(self))
+        with _noted(result):
+            self._befall(kind, run, draw, result)
+        with _noted(result):
+            cancel(run)
+        self._recover(result)
+
+    def _befall(self, kind: "Kind", run: Run, draw: random.Random, result: FaultResult) -> None:
+        """The fault, and what must hold of the run afterwards."""
         await_true(lambda: bool(blocks_of(run)) or small_runs.is_over(run), _END_WITHIN_S, 0.1)
         result.require(not small_runs.is_over(run), f"the run ended before the fault: {fresh(run).error}")
         time.sleep(draw.uniform(0.0, 3.0))
@@ -97,15 +107,10 @@ class Performer:
                 over_s = await_true(lambda: kind.is_over(self, run), kind.within_s, 0.2)
                 result.require(over_s >= 0, f"the run is not over within {kind.within_s:g} s")
             result.took.append(time.monotonic() - begin)
-        self._judge(kind, run, result)
-        self._recover(result)
+        if not kind.survives:
+            self._judge(kind, fresh(run), result)
 
-    def _judge(self, kind: "Kind", run: Run, result: FaultResult) -> None:
-        ended = fresh(run)
-        if kind.survives:
-            state.request_cancel(ended)
-            await_end(run, _OVER_WITHIN_S)
-            return
+    def _judge(self, kind: "Kind", ended: Run, result: FaultResult) -> None:
         named = f"load host {_DOOMED}" in ended.error or not kind.names_host
         result.require(named, f"the host is not named: {ended.error}")
         expected = kind.status or ended.status
@@ -132,7 +137,9 @@ class Performer:
         process = self.hosts[_DOOMED].process
         assert process
         found = psutil.Process(process.pid)
-        return found.children()[0] if self.network else found
+        if not self.network:
+            return found
+        return _first(found.children(), "worker behind the program that entered its network")
 
     def _host(self, name: str) -> Part:
         """A worker of the site."""
@@ -160,6 +167,28 @@ class Performer:
         return database
 
 
+@contextmanager
+def _noted(result: FaultResult) -> Iterator[None]:
+    """What fails counts against this case alone: the lane has others to perform."""
+    try:
+        yield
+    except Exception as error:
+        result.wrong.append(f"{type(error).__name__}: {error}")
+
+
+def cancel(run: Run) -> None:
+    """End the run, if it has not ended by itself."""
+    with suppress(RunConflict):
+        small_runs.query(lambda: state.request_cancel(fresh(run)))
+    await_end(run, _OVER_WITHIN_S)
+
+
+def _first(found: Sequence[psutil.Process], what: str) -> psutil.Process:
+    if not found:
+        raise NotReached(f"the load host has no {what}")
+    return found[0]
+
+
 def kill_a_client(on: Performer, draw: random.Random) -> None:
     """A random one of the next block: those of this one may be about to end, and are not missed."""
     before = {each.pid for each in _clients(on)}
@@ -168,6 +197,7 @@ def kill_a_client(on: Performer, draw: random.Random) -> None:
             draw.choice([each for each in _clients(on) if each.pid not in before]).kill()
             return
         time.sleep(0.05)
+    raise NotReached("the load host has no client of a next block")
 
 
 def _clients(on: Performer) -> list[psutil.Process]:
@@ -175,7 +205,7 @@ def _clients(on: Performer) -> list[psutil.Process]:
 
 
 def kill_the_pool_child(on: Performer, draw: random.Random) -> None:
-    next(each for each in on.doomed().children() if not is_client(each)).kill()
+    _first([each for each in on.doomed().children() if not is_client(each)], "pool child").kill()
 
 
 def kill_the_worker(on: Performer, draw: random.Random) -> None:

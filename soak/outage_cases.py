@@ -55,7 +55,7 @@ def redis_suspended(on: fault_cases.Performer, count: int, draw: random.Random) 
         with on.site.frozen("Redis"):
             queued = on.ask()
             _require_pages(on, result, [(running, "running"), (queued, "queued")], SUSPENDED_S)
-        _require_both_done(on, result, running, queued)
+        _require_both_done(result, running, queued)
         result.require(psutil.pid_exists(worker) and on.site.pid("worker") == worker, "the worker ended")
     return result
 
@@ -71,7 +71,7 @@ def worker_suspended(on: fault_cases.Performer, count: int, draw: random.Random)
             await_end(running, _END_WITHIN_S)
             result.require(fresh(running).status == Run.Status.DONE, "the running run did not go on")
             _require_pages(on, result, [(running, "done"), (queued, "queued")], SUSPENDED_S - 30)
-        _require_both_done(on, result, running, queued)
+        _require_both_done(result, running, queued)
     return result
 
 
@@ -133,7 +133,7 @@ def _require_answer(result: FaultResult, page: Any) -> None:
     result.require(page.status == 200 and "Traceback" not in page.body, f"a page answered {page.status}")
 
 
-def _require_both_done(on: fault_cases.Performer, result: FaultResult, running: Run, queued: Run) -> None:
+def _require_both_done(result: FaultResult, running: Run, queued: Run) -> None:
     begin = time.monotonic()
     for run in (running, queued):
         await_end(run, _END_WITHIN_S)

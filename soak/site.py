@@ -22,6 +22,7 @@ from soak.standby import standby
 
 _PR_SET_CHILD_SUBREAPER = 36
 _RESTART_S = 30.0
+_KILLED_S = 5.0
 
 #: Parts that a campaign can kill -> their names in the stack.
 PARTS = {
@@ -166,8 +167,8 @@ def is_client(process: psutil.Process) -> bool:
     return any(word.startswith("pgperf.clients.") or word.endswith("/pgperf-libpq") for word in words)
 
 
-def kill_and_await(pid: int, seconds: float = 5.0) -> None:
-    """Send SIGKILL to a process and wait at most `seconds` until it has ended."""
+def kill_and_await(pid: int) -> None:
+    """Send SIGKILL to a process and wait until it has ended, or until it is late."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -176,7 +177,7 @@ def kill_and_await(pid: int, seconds: float = 5.0) -> None:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         ended = select.poll()
         ended.register(pidfd, select.POLLIN)
-        ended.poll(seconds * 1000)
+        ended.poll(_KILLED_S * 1000)
     except ProcessLookupError:
         pass
     finally:

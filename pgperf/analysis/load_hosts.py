@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from pgperf.analysis.known_sum import known_sum
+
 CPU, NETWORK = "cpu", "network"
-_SUMS = ("elapsed_ns", "client_ns", "host_ns", "steal_ns", "network_bytes")
+#: What is summed up over the slices of a block.
+SUMS = ("elapsed_ns", "client_ns", "host_ns", "steal_ns", "network_bytes")
 _BITS = 8
 _MBIT = 1e6
 
@@ -64,7 +67,7 @@ def busiest(hosts: Iterable[LoadHostUse], resource: str) -> LoadHostUse | None:
 
 
 def _use(name: str, blocks: Sequence[Mapping[str, Any]]) -> LoadHostUse:
-    sums = {part: _sum(block[part] for block in blocks) for part in _SUMS}
+    sums = {part: known_sum(block[part] for block in blocks) for part in SUMS}
     last = blocks[-1]
     elapsed_ns, speed = sums["elapsed_ns"] or 0, last.get("network_mbit")
     could = elapsed_ns / 1e9 * speed * _MBIT / _BITS if speed else 0.0
@@ -77,11 +80,6 @@ def _use(name: str, blocks: Sequence[Mapping[str, Any]]) -> LoadHostUse:
         network=_share(sums["network_bytes"], could),
         machine_cpus=last["cpus"],
     )
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(ns or 0 for ns in known)
 
 
 def _share(part: int | None, whole: float) -> float | None:

@@ -22,7 +22,9 @@ class OpenLoop:
     it, and the `backlog` that had not begun at the end. Rates in operations per second.
 
     `edge`: how many operations the ends of the windows may have cut, in either direction: one of each
-    connection, times the square root of the number of windows.
+    connection, times the square root of the number of windows. Their scatter alone is less with many
+    connections. But a slice begins with idle ones, so more operations are under way at the end of a
+    window than at its begin, where they take about as long as the lead-in.
     """
 
     rate: float

@@ -52,6 +52,8 @@ _WINDOWS = 100
 _GOOD_ERROR_NS, _IMPROVE_S, _SETTLE_S = 500_000, 2.0, 10.0
 #: The windows that are proposed are longer by this factor, because errors scatter.
 _RESERVE = 2
+#: A clock that was laid beside ours longer ago is laid again: two may drift apart by 50 µs/s.
+_FRESH_S = 5.0
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
 _RETRY_SHARE = 2 / 3
 #: The slices of several hosts whose skew is remembered.
@@ -74,7 +76,9 @@ def _at_work_s() -> float:
 
 @dataclass
 class _Host:
-    """A load host of this run. `clock` is from its clock to ours. `unsent`: why it has no message."""
+    """A load host of this run. `clock` is from its clock to ours, as measured at `clock_s` (by
+    time.monotonic()) or later. `unsent`: why it has no message.
+    """
 
     name: str
     row_id: int
@@ -82,10 +86,20 @@ class _Host:
     unsent: str = ""
     number: int = 0  # of its last order
     clock: ClockOffset = field(default_factory=lambda: ClockOffset(0, 0))
+    clock_s: float = 0.0
     facts: answers.HostFacts = field(default_factory=lambda: answers.HostFacts("", "", 0))
     worker: str = ""
     worst_error_ns: int = 0
     places: Set[int] = frozenset()  # of the variants whose clients it has started
+
+    def is_known(self, error_ns: int) -> bool:
+        """Is its clock known that well, now?"""
+        return self.clock.error_ns <= error_ns and _is_fresh(self.clock_s)
+
+    def keep_better(self, clock: ClockOffset, clock_s: float) -> None:
+        """Go back to what was measured before, if that is fresh and the better of the two."""
+        if clock.error_ns < self.clock.error_ns and _is_fresh(clock_s):
+            self.clock, self.clock_s = clock, clock_s
 
     def described(self) -> dict[str, Any]:
         facts = {"kernel": self.facts.kernel, "processors": self.facts.processors}
@@ -102,6 +116,7 @@ class LoadHostController:
         self._run, self._definition = run, definition
         self._hosts: list[_Host] = []
         self._lost: dict[str, str] = {}
+        self._taken: set[str] = set()  # every host that was asked for, also one that did not come
         self._skews: deque[int] = deque(maxlen=_SKEWS)
         self._repeated = 0
         self._asked: list[tuple[int, protocol.Slice]] = []
@@ -122,7 +137,7 @@ class LoadHostController:
 
     @property
     def own_machine(self) -> str:
-        return state.load_host()
+        return state.this_machine()
 
     @property
     def least_window_ns(self) -> int:
@@ -131,11 +146,38 @@ class LoadHostController:
     def begin(self, skipped: Sequence[LeftOut]) -> None:
         self._open()
         self._send()
-        order = {"skipped": [each.to_json() for each in skipped]}
-        said = self._ordered([{"begin": order}] * len(self._hosts), _at_work_s())
+        said = self._begun({"begin": {"skipped": [each.to_json() for each in skipped]}})
         for host, answer in zip(self._hosts, said, strict=True):
             with _naming(host):
                 host.facts, host.worker = answers.begun(answer.data), answer.agent
+
+    def _begun(self, order: dict[str, Any]) -> list[Answer]:
+        """The answers of all hosts. The next free one takes the place of one that does not come or
+        refuses, unless the run names its hosts.
+        """
+        for host in self._hosts:
+            host.number = self._put(host, order)
+        while True:
+            try:
+                return self._awaited(_at_work_s())
+            except LoadHostFailed as failed:
+                if not self._replaced(failed, order):
+                    raise
+
+    def _replaced(self, failed: LoadHostFailed, order: dict[str, Any]) -> bool:
+        gone = next((host for host in self._hosts if host.name == failed.host), None)
+        if gone is None or gone.unsent or self._definition.load_host_names:
+            return False
+        needed = len(self._hosts)
+        self._hosts.remove(gone)
+        self._close(gone)
+        self._open_free(needed)
+        if len(self._hosts) < needed:
+            return False
+        logger.warning("run %s takes another load host: %s", self._run.pk, failed)
+        self._hosts[-1].number = self._put(self._hosts[-1], order)
+        self._send()
+        return True
 
     def start(self, cohort: int, block: int, cold: bool) -> list[HostStart]:
         of = len(self._hosts)
@@ -149,6 +191,7 @@ class LoadHostController:
             with _naming(host):
                 found.append(started := answers.started(answer.data))
                 host.places = started.ready.keys()
+        self._exchange_clocks()  # those who waited for others told the time long ago
         self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
         return found
 
@@ -173,12 +216,7 @@ class LoadHostController:
             return
         self._improve_clocks(window_ns // _WINDOWS, _SETTLE_S)
         for host in self._hosts:
-            if host.clock.error_ns * _WINDOWS > window_ns:
-                raise LoadHostFailed(
-                    host.name,
-                    f"its clock is known to ±{host.clock.error_ns / 1e6:.2f} ms only, and a window of"
-                    f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; {_remedy(window_ns)}",
-                )
+            _check_known(host, host.clock, window_ns)
 
     def order(self, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
         self._asked = list(slices)
@@ -194,6 +232,7 @@ class LoadHostController:
         for host, answer, first in zip(self._hosts, said, before, strict=True):
             self._check_drift(host, first)
             clock = ClockOffset.over(first, host.clock)
+            _check_known(host, clock, self._shortest_window_ns)
             host.worst_error_ns = max(host.worst_error_ns, clock.error_ns)
             try:
                 found.append(self._slices(host, answer, clock))
@@ -285,8 +324,8 @@ class LoadHostController:
                 raise LoadHostFailed(name, "it works for another run; wait for its end, or name another one")
 
     def _open_free(self, needed: int) -> None:
-        for name in state.live_load_hosts():
-            if len(self._hosts) < needed:
+        for name in state.load_hosts_to_ask():
+            if len(self._hosts) < needed and name not in self._taken:
                 self._take(name)
 
     def _take(self, name: str) -> bool:
@@ -294,6 +333,7 @@ class LoadHostController:
         queue = broker.load_queue(name)
         row_id = rows.open_for(self._run, name, queue)
         if row_id is not None:
+            self._taken.add(name)
             self._hosts.append(_Host(name, row_id, queue, unsent="its message is not sent yet"))
         return row_id is not None
 
@@ -324,12 +364,14 @@ class LoadHostController:
 
     def _awaited(self, seconds: float) -> list[Answer]:
         """The answers of all hosts, which have their clocks in them."""
-        begin = time.monotonic()
+        begin = last_look_s = time.monotonic()
         found: dict[str, Answer] = {}
         while len(found) < len(self._hosts):
+            look_s = time.monotonic()
             for host in self._hosts:
                 if host.name not in found and (answer := self._answer(host)):
-                    found[host.name] = answer
+                    found[host.name], host.clock_s = answer, last_look_s
+            last_look_s = look_s
             if len(found) < len(self._hosts):
                 self._wait(begin, seconds, [host for host in self._hosts if host.name not in found])
         self._set_clocks(found)
@@ -386,8 +428,15 @@ class LoadHostController:
         are quick.
         """
         until = time.monotonic() + seconds
-        while max(host.clock.error_ns for host in self._hosts) > error_ns and time.monotonic() < until:
-            self._ordered([_CLOCK] * len(self._hosts))
+        while time.monotonic() < until and not all(host.is_known(error_ns) for host in self._hosts):
+            self._exchange_clocks()
+
+    def _exchange_clocks(self) -> None:
+        """Ask all hosts for the time; the best of the last few seconds counts."""
+        before = [(host.clock, host.clock_s) for host in self._hosts]
+        self._ordered([_CLOCK] * len(self._hosts))
+        for host, known in zip(self._hosts, before, strict=True):
+            host.keep_better(*known)
 
     @property
     def _shortest_window_ns(self) -> int:
@@ -404,6 +453,22 @@ class LoadHostController:
                 f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; start the run again when the"
                 " clocks of both are set (chronyc tracking)",
             )
+
+
+def _is_fresh(measured_s: float) -> bool:
+    return time.monotonic() - measured_s <= _FRESH_S
+
+
+def _check_known(host: _Host, clock: ClockOffset, window_ns: int) -> None:
+    """Raises LoadHostFailed for a host whose clock is not known well enough for such a window (0:
+    there is none).
+    """
+    if window_ns and clock.error_ns * _WINDOWS > window_ns:
+        raise LoadHostFailed(
+            host.name,
+            f"its clock is known to ±{clock.error_ns / 1e6:.2f} ms only, and a window of"
+            f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; {_remedy(window_ns)}",
+        )
 
 
 def _remedy(window_ns: int) -> str:

@@ -33,13 +33,13 @@ def open_for(run: Run, name: str, queue: str) -> int | None:
 
 def claim(row_id: int, agent: str, refusal: str = "") -> bool:
     """Take the row for a host: its first sign of life, so that one that dies at once is missed."""
-    return ROWS.claim(row_id, agent, refusal, seen_at=Now(), machine=state.load_host())
+    return ROWS.claim(row_id, agent, refusal, seen_at=Now(), machine=state.this_machine())
 
 
 def other_run_here(row_id: int) -> Run | None:
     """Another run that measures or makes load on this machine."""
     own = ROWS.all().filter(pk=row_id).values_list("run_id", flat=True).first()
-    return state.busy_with(state.load_host(), own)
+    return state.busy_with(state.this_machine(), own)
 
 
 def touch(row_id: int, agent: str) -> bool:

@@ -6,6 +6,8 @@ Hosts may share a machine, with each other or with the owner of the run. Each ma
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pgperf.analysis.known_sum import known_sum
+from pgperf.analysis.load_hosts import SUMS
 from pgperf.core.records import SliceRecord
 from pgperf.runner.cpu.accounting import SliceAccount
 from pgperf.runner.host_slices import HostSlice
@@ -15,7 +17,6 @@ Cpu = Mapping[str, int | None]
 _OF_MACHINE = ("host_ns", "iowait_ns", "steal_ns")
 _SERVER_ROLES = ("server", "auxiliaries", "pooler")
 _SERVER_PARTS = ("elapsed_ns", "busy_ns", "iowait_ns", "steal_ns")
-_BY_HOST = ("elapsed_ns", "client_ns", "host_ns", "steal_ns", "network_bytes")
 
 
 class HostBlock(NamedTuple):
@@ -53,15 +54,15 @@ def cpu_together(
     return {
         **{name: _of_machines(record, others.values(), name, here) for name in _OF_MACHINE},
         "elapsed_ns": record.elapsed_ns if here else _mean(each.cpu["elapsed_ns"] for each in slices),
-        "runner_ns": _sum(runners),
-        "client_ns": _sum(each.cpu["client_ns"] for each in slices),
-        "client_wait_ns": _sum(each.cpu["client_wait_ns"] for each in slices),
+        "runner_ns": known_sum(runners),
+        "client_ns": known_sum(each.cpu["client_ns"] for each in slices),
+        "client_wait_ns": known_sum(each.cpu["client_wait_ns"] for each in slices),
         "client_busiest_ns": _most(each.cpu["client_busiest_ns"] for each in slices),
     }
 
 
 def _of_machines(record: SliceRecord, others: Iterable[Cpu], name: str, here: bool) -> int | None:
-    return _sum([getattr(record, name) if here else 0, *(cpu[name] for cpu in others)])
+    return known_sum([getattr(record, name) if here else 0, *(cpu[name] for cpu in others)])
 
 
 def server_slice(account: SliceAccount | None, record: SliceRecord) -> dict[str, int] | None:
@@ -130,7 +131,7 @@ def owner_account(
 def _with_clients(totals: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The variant's totals with those of its clients."""
     switches = _added(part["ticks_and_switches"]["client"] for part in parts)
-    throttled = _sum(part["throttled_ns"]["client"] for part in parts)
+    throttled = known_sum(part["throttled_ns"]["client"] for part in parts)
     return {
         **totals,
         "ticks_and_switches": {**totals["ticks_and_switches"], "client": switches},
@@ -161,7 +162,7 @@ def _of_all_processes(
         "cpus": sum(each["cpus"] for each in machines),
         "source": machines[0]["source"],
         "elapsed_ns": _mean(each["elapsed_ns"] for each in machines),
-        **{name: _sum(each[name] for each in machines) for name in ("host_ns", "ours_ns", "others_ns")},
+        **{name: known_sum(each[name] for each in machines) for name in ("host_ns", "ours_ns", "others_ns")},
     }
 
 
@@ -178,7 +179,7 @@ def _machine(hosts: Sequence[Mapping[str, Any]], own: Mapping[str, Any] | None) 
 def by_host(counted: Mapping[str, Any], slices: Sequence[Sequence[Cpu]]) -> dict[str, Any]:
     """What each load host counted in the slices of a block; {} without load hosts."""
     found = [
-        {**host, **{name: _sum(each[at][name] for each in slices if at < len(each)) for name in _BY_HOST}}
+        {**host, **{name: known_sum(each[at][name] for each in slices if at < len(each)) for name in SUMS}}
         for at, host in enumerate(counted.get("load_hosts", ()))
     ]
     return {"load_hosts": found} if found else {}
@@ -194,11 +195,6 @@ def _added(counts: Iterable[Mapping[str, int] | None]) -> dict[str, int] | None:
 def _mean(values: Iterable[int | None]) -> int | None:
     known = [ns for ns in values if ns is not None]
     return round(sum(known) / len(known)) if known else None
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(ns or 0 for ns in known)
 
 
 def _most(values: Iterable[int | None]) -> int | None:

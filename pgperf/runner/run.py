@@ -296,7 +296,7 @@ def _blocks(context: RunContext, observer: RunObserver, guard: "_RunGuard") -> V
         observer.block_done(results)
         guard.looks.add(results)
         for result in results:
-            versions.setdefault(result.variant.environment, {})[result.variant.layer] = result.versions
+            environment.note(versions, result)
 
     for block in range(context.plan.definition.most_blocks):
         if not guard.pace.has_time_for_block() or not _measured(context, block, done, guard):
@@ -333,7 +333,7 @@ def _run_cohort(
     """A block of a cohort; once more without a load host that failed, if the run may lose it. `done`
     gets the block that counts: a failed one only where none follows it.
     """
-    again, found = False, context.diagnosed_so_far()
+    again, found = False, context.found_so_far()
     while True:
         ended: list[VariantBlock] = []
         try:
@@ -345,7 +345,7 @@ def _run_cohort(
             again = _goes_on(context, error)
             if not again:
                 raise
-            context.diagnose_again(found)
+            context.forget_since(found)
         finally:
             if ended and not again:
                 done(ended)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -88,21 +89,26 @@ class RunContext:
     statement_times: list[StatementTimes] = field(default_factory=list)  # grows in the diagnosed block
     searches: Searches = field(default_factory=Searches)
 
-    def diagnosed_so_far(self) -> "DiagnosedSoFar":
-        return DiagnosedSoFar(self.diagnosed, len(self.statement_times), len(self.page_parts))
+    def found_so_far(self) -> "FoundSoFar":
+        counts = self.diagnosed, len(self.statement_times), len(self.page_parts)
+        return FoundSoFar(*counts, deepcopy(self.searches))
 
-    def diagnose_again(self, since: "DiagnosedSoFar") -> None:
+    def forget_since(self, then: "FoundSoFar") -> None:
         """Forget what followed: its block is void, and the one in its place has all of it again."""
-        self.diagnosed = since.slices
-        del self.statement_times[since.statement_times :], self.page_parts[since.page_parts :]
+        self.diagnosed = then.diagnostic_slices
+        del self.statement_times[then.statement_times :], self.page_parts[then.page_parts :]
+        self.searches = deepcopy(then.searches)
 
 
-class DiagnosedSoFar(NamedTuple):
-    """How many diagnostic slices there were, and times of statements and parts of pages."""
+class FoundSoFar(NamedTuple):
+    """How many diagnostic slices there were, and times of statements and parts of pages; what searches
+    had learned.
+    """
 
-    slices: int
+    diagnostic_slices: int
     statement_times: int
     page_parts: int
+    searches: Searches
 
 
 @dataclass(frozen=True)

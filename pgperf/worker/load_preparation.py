@@ -22,6 +22,7 @@ from pgperf.runner.memory import MIB, RunMemory, bytes_of
 from pgperf.runner.plan import make_plan, sharing
 from pgperf.runner.ports import LocalPorts
 from pgperf.runs import query_access
+from pgperf.worker import web_origin
 from pgperf.worker.execution import captures_of, check_permission, control_route, skipped_layers
 
 
@@ -75,7 +76,8 @@ def prepared(run: Run, skipped: list[LeftOut], near: Mapping[str, Route]) -> Ite
     """
     settings = get_settings()
     _check_permission(run)
-    definition = page_sessions.found(run, Definition.from_json(run.definition))
+    with_cookies = page_sessions.found(run, Definition.from_json(run.definition))
+    definition = web_origin.asked_there(with_cookies, near.values())
     plan = make_plan(definition, skipped)
     _check_layers(plan, settings.BUILD_DIR, settings.programs)
     memory = RunMemory.now(settings.RUN_MEMORY_MB)

@@ -174,7 +174,7 @@ class _Share:
         self._run_long.enter_context(idle.keep_awake(self.prepared.plan.definition.idle))
         return {
             "pgperf": pgperf.__version__,
-            "machine": state.load_host(),
+            "machine": state.this_machine(),
             "kernel": platform.release(),
             "processors": self.host.cpus,
             "network_mbit": network.speed_mbit(),

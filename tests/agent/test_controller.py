@@ -40,7 +40,7 @@ from pgperf.runs import broker, db_retry
 from pgperf.runs.order_rows import Answer
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_database, make_run, make_worker
-from tests.fuzz.hostile import JSON_VALUES
+from tests.fuzz.hostile import JSON_VALUES, forged
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db
@@ -138,16 +138,6 @@ _PACKED = (
         {"times_ns": _COUNTS, "columns": st.dictionaries(st.sampled_from(["1.run", "host.busy", "x"]), _COUNTS)}
     ) | JSON_VALUES
 ).map(lambda value: zlib.compress(json.dumps(value).encode()))  # fmt: skip
-
-
-def _forged(genuine: Any) -> st.SearchStrategy[Any]:
-    """The value, or another one, or its parts forged."""
-    other = st.just(genuine) | JSON_VALUES | st.sampled_from(["x" * 10**6, [0] * 20_000, 2**70, -1, True])
-    if isinstance(genuine, dict) and genuine:
-        return st.fixed_dictionaries({name: _forged(part) for name, part in genuine.items()}) | other
-    if isinstance(genuine, list) and genuine:
-        return st.tuples(*map(_forged, genuine)).map(list) | other
-    return other
 
 
 @threads
@@ -407,7 +397,7 @@ class TestUnknown:
         packed = data.draw(st.binary(max_size=30) | _PACKED)
 
         def answered(row_id: int, number: int) -> Answer:
-            return Answer(data.draw(_forged(next(genuine))), packed, AGENT, "")
+            return Answer(data.draw(forged(next(genuine))), packed, AGENT, "")
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(rows, "answered", answered)

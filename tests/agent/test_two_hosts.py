@@ -113,7 +113,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             here, there = join(app, db, NETWORK)
             start_server(db, there, f"{NETWORK}.0/30", place, state)
             start_broker(app, here, state)
-            site = Site(app, db, environment(here, there, place, state), tmp_path)
+            site = Site(app, db, environment(here, there, state), tmp_path)
             site.manage("migrate", "--verbosity=0")
             site.manage("pgperf", "add", "default", "--allow-fixtures", "--agent", "db1")
             yield site

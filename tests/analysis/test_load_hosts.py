@@ -56,12 +56,13 @@ def test_the_clients_cpu_is_the_verdict_where_one_host_has_no_more_of_it() -> No
 def test_the_network_is_the_verdict_where_one_host_has_no_more_of_it() -> None:
     found = judge(hosted({}, {"network": 0.95}))
     assert (found["word"], found["certainty"]) == ("network", "likely")
-    assert found["evidence"].startswith("16 clients, the network of load host b 95 % full; of 211 µs: ")
+    said = "16 clients, the network of load host b saturated (95 % used); of 211 µs: "
+    assert found["evidence"].startswith(said)
 
 
 def test_a_single_client_may_fill_the_network() -> None:
     found = judge({**hosted({"network": 0.95}), "clients": 1})
-    assert found["evidence"].startswith("1 client, the network of load host a 95 % full; ")
+    assert found["evidence"].startswith("1 client, the network of load host a saturated (95 % used); ")
 
 
 def test_used_up_cpus_come_before_a_full_network() -> None:

@@ -71,6 +71,18 @@ def test_the_edge_of_the_window_forgives_no_skipped_operation(skipped: int, ende
     assert found(timed(1000, ended, late=0, skipped=skipped)).is_held is held
 
 
+@pytest.mark.parametrize(("ended", "held"), [(86, True), (80, False)])
+def test_connections_that_fill_up_in_each_window_are_no_shortfall(ended: int, held: bool) -> None:
+    """50/s over 64 connections, in operations of 0.64 s with exponential times: half of the
+    connections are busy, nothing waits, and still 14 operations more are under way at the end of a
+    window of 2 s than after its lead-in of 0.5 s.
+    """
+    slices = [timed(100, ended)] * 20
+    of = open_loop(replace(OPEN, clients=64, rate=50.0), slices)
+    assert of
+    assert of.is_held is held
+
+
 @pytest.mark.parametrize(
     ("backlog", "bounds"), [(0, []), (9, []), (10, [99]), (50, [95, 99]), (100, [90, 95, 99])]
 )

@@ -12,7 +12,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
 from pgperf.load import answers
 from pgperf.runner.load_accounts import HostBlock
-from tests.fuzz.hostile import JSON_VALUES
+from tests.fuzz.hostile import forged
 
 READY = protocol.encode(
     protocol.Ready(pid=1, backend_pid=2, versions={"libpq": "18"}, server_version="18", rows_per_op=1)
@@ -37,16 +37,6 @@ GENUINE: dict[Callable[[Any], Any], dict[str, Any]] = {
     answers.clock: {"clock": {"ns": -5, "error_ns": 7}},
 }  # fmt: skip
 each_answer = pytest.mark.parametrize("read", list(GENUINE), ids=lambda read: read.__name__)
-
-
-def forged(genuine: Any) -> st.SearchStrategy[Any]:
-    """The value, or another one, or its parts forged."""
-    other = st.just(genuine) | JSON_VALUES | st.sampled_from(["x" * 10**6, [0] * 20_000, 2**70, -1, True])
-    if isinstance(genuine, dict) and genuine:
-        return st.fixed_dictionaries({name: forged(part) for name, part in genuine.items()}) | other
-    if isinstance(genuine, list) and genuine:
-        return st.tuples(*map(forged, genuine)).map(list) | other
-    return other
 
 
 @each_answer

@@ -19,6 +19,7 @@ from pgperf.models import Database, LoadShare, Run
 from pgperf.runs import state, store
 from pgperf.worker import execution
 from tests.load.conftest import ask
+from tests.process_ends import argv
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,14 +30,8 @@ def clients(part: Part) -> list[psutil.Process]:
     assert part.process
     with suppress(psutil.NoSuchProcess):
         children = psutil.Process(part.process.pid).children(recursive=True)
-        return [each for each in children if _words(each).endswith("pgperf-libpq")]
+        return [each for each in children if argv(each).endswith("pgperf-libpq")]
     return []
-
-
-def _words(process: psutil.Process) -> str:
-    with suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())
-    return ""
 
 
 def backends(run: Run) -> list[Any]:

@@ -123,7 +123,7 @@ def test_a_row_that_goes_with_its_order_is_said_to_be_lost(taken: int) -> None:
 
 def test_a_host_knows_which_other_run_has_its_machine(taken: int) -> None:
     assert rows.other_run_here(taken) is None, "its own run makes load here"
-    other = make_run(Run.Status.RUNNING, attempt=1, busy_key="other", busy_host=state.load_host())
+    other = make_run(Run.Status.RUNNING, attempt=1, busy_key="other", busy_host=state.this_machine())
     assert rows.other_run_here(taken) == other
     Run.objects.filter(pk=other.pk).update(busy_host="elsewhere")
     assert rows.other_run_here(taken) is None

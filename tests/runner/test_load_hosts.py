@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgperf.analysis.known_sum import known_sum
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
@@ -456,7 +457,7 @@ class TestTogether:
     def test_a_part_that_one_host_does_not_know_is_unknown(self) -> None:
         own = HostSlice(recorded([1]), dict.fromkeys(("client_ns",), 1))
         unknown = HostSlice(recorded([1]), {"client_ns": None})
-        assert load_accounts._sum(each.cpu["client_ns"] for each in (own, unknown)) is None
+        assert known_sum(each.cpu["client_ns"] for each in (own, unknown)) is None
 
     def test_the_skew_is_between_the_first_starts_of_the_hosts(self) -> None:
         request = protocol.Slice(seq=1, start_ns=100)

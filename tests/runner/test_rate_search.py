@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +17,12 @@ from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
 from pgperf.analysis.rate_search import Outcome, RateSearch, searches
 from pgperf.analysis.summary import summarise
 from pgperf.core import protocol
+from pgperf.core.exceptions import LoadHostFailed
 from pgperf.core.records import Route, Variant, WorkloadDefinition
 from pgperf.runner.plan import make_plan, round_order, sharing
 from pgperf.runner.rate_search import CURVE, Searches, tried
-from pgperf.runner.run import RunSettings, execute
+from pgperf.runner.run import RunSettings, _run_cohort, execute
+from pgperf.runner.run_context import RunContext
 from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s
 from pgperf.runner.slice_length import searched as searched_slice
 from pgperf.runner.slice_window import SliceWindow
@@ -187,6 +191,34 @@ def test_a_block_has_a_capacity_of_its_own_and_keeps_what_was_found() -> None:
     assert own.next_rate(SEARCH) == pytest.approx(before)
     own.learned(CLOSED, piece(2e3, 0), window, None)
     assert own.next_rate(SEARCH) == pytest.approx(before / 2)
+
+
+def test_a_block_that_lost_a_load_host_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is measured again, and the search begins it with what it had found before."""
+    window, failures = SliceWindow(0, 0, np.full(1000, 1000, np.uint64)), ["b", "c"]
+    first_rates: list[float | None] = []
+
+    def searching(context: RunContext, _cohort: int, _block: int, _done: object) -> None:
+        context.searches.begin_block(SEARCH, 1e-3, 10.0)
+        first_rates.append(context.searches.next_rate(SEARCH))
+        context.searches.learned(CLOSED, piece(2e3, 0), window, None)
+        for _ in range(8):
+            rate = context.searches.next_rate(SEARCH)
+            context.searches.learned(SEARCH, piece(1.0, 0, due=1000), window, rate)
+        if failures:
+            raise LoadHostFailed(failures.pop(), "gone")
+
+    hosts = SimpleNamespace(end=lambda: None, go_on_without=lambda _host, _why: True)
+    context: Any = RunContext(*[None] * 10, load_hosts=hosts)  # type: ignore[arg-type]
+    monkeypatch.setattr("pgperf.runner.run.run_block", searching)
+    _run_cohort(context, 0, 0, lambda _blocks: None)
+    first = first_rates[0]
+    assert first_rates == [first] * 3
+    failures.append("d")
+    _run_cohort(context, 0, 1, lambda _blocks: None)
+    *_, second, again = first_rates
+    assert (len(first_rates), again) == (5, second)
+    assert second != first, "of a block that counts it keeps what it found"
 
 
 def test_operations_that_had_not_begun_count_with_the_time_they_had_waited() -> None:

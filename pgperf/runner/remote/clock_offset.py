@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+_MOST_NS = 2**62
+
 
 @dataclass(frozen=True)
 class Ping:
@@ -58,12 +60,13 @@ class ClockOffset:
 
     @classmethod
     def over(cls, first: Self, last: Self) -> Self:
-        """The offset for the time between two measurements.
+        """The offset for the time between two measurements: between the bounds of both.
 
-        The drift in between adds to the error.
+        Where they overlap, the overlap would not do: clocks may drift apart within their errors.
         """
-        drift = abs(last.ns - first.ns)
-        return cls((first.ns + last.ns) // 2, max(first.error_ns, last.error_ns) + (drift + 1) // 2)
+        least = min(first.ns - first.error_ns, last.ns - last.error_ns)
+        most = max(first.ns + first.error_ns, last.ns + last.error_ns)
+        return cls((least + most) // 2, (most - least + 1) // 2)
 
     @staticmethod
     def drift_ns(first: "ClockOffset", last: "ClockOffset") -> int:
@@ -82,5 +85,15 @@ class ClockOffset:
         """Raises ValueError for anything but what `to_json` gives."""
         try:
             return cls(int(data["ns"]), int(data["error_ns"]))
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, OverflowError) as error:
             raise ValueError("a clock's offset has ns and error_ns") from error
+
+    @classmethod
+    def checked(cls, data: Any) -> Self:
+        """The same from what may be forged. Raises ValueError also for an offset that no two clocks
+        have.
+        """
+        offset = cls.from_json(data)
+        if abs(offset.ns) >= _MOST_NS or not 0 <= offset.error_ns < _MOST_NS:
+            raise ValueError("no two clocks are so far apart")
+        return offset

@@ -259,7 +259,7 @@ def _host_columns(
 
 
 def _busy(timed: _TimedSlice, reported: AgentSamples, parts: Iterable[int | None]) -> int | None:
-    unused = _sum(parts)
+    unused = _sum_of_some(parts)
     return None if unused is None else reported.cpus * (timed.end_ns - timed.record.started_ns) - unused
 
 
@@ -310,7 +310,7 @@ def _steady_growth(
     )
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
+def _sum_of_some(values: Iterable[int | None]) -> int | None:
     known = list(values)
     return None if None in known or not known else sum(value or 0 for value in known)
 
@@ -348,7 +348,7 @@ def _line(
     intervals: Sequence[DiagnosticInterval], at: int, reported: AgentSamples
 ) -> dict[str, float | None]:
     ticks = {name: _during(intervals, f"{TOP}.{name}", reported)[at] for name in top.HOST}
-    whole = _sum(ticks.values())
+    whole = _sum_of_some(ticks.values())
     shares = {name: 100 * (each or 0) / whole if whole else None for name, each in ticks.items()}
     loads = {name: reported.samples.at(f"{TOP}.{name}", intervals[at].end_ns) for name in top.LOADS}
     return shares | {name: None if load is None else load / LOAD_PARTS for name, load in loads.items()}

@@ -39,7 +39,22 @@ def test_no_answer_raises_value_error() -> None:
 
 def test_clocks_that_drift_apart_are_less_certain() -> None:
     assert ClockOffset.over(ClockOffset(1_000, 10), ClockOffset(1_000, 30)) == ClockOffset(1_000, 30)
-    assert ClockOffset.over(ClockOffset(1_000, 10), ClockOffset(2_000, 30)) == ClockOffset(1_500, 530)
+    assert ClockOffset.over(ClockOffset(1_000, 10), ClockOffset(2_000, 30)) == ClockOffset(1_510, 520)
+
+
+def test_a_worse_measurement_that_contains_the_better_one_is_the_bound_of_both() -> None:
+    worse, better = ClockOffset(1_000, 50), ClockOffset(1_030, 10)
+    assert ClockOffset.over(worse, better) == ClockOffset.over(better, worse) == worse
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_drift_within_the_errors_is_inside_the_error(seed: int) -> None:
+    """Whatever the offset was at both measurements, it was in between, and so was the truth."""
+    chance = random.Random(seed)
+    truths = chance.randrange(1_000), chance.randrange(1_000)
+    first, last = (ClockOffset(truth + chance.randrange(-700, 701), 700) for truth in truths)
+    over = ClockOffset.over(first, last)
+    assert all(abs(over.ns - truth) <= over.error_ns for truth in truths)
 
 
 def test_only_what_the_errors_do_not_explain_is_sure_to_be_drift() -> None:

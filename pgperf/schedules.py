@@ -14,7 +14,7 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.db import DatabaseError, router, transaction
+from django.db import InterfaceError, OperationalError, router, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -45,7 +45,9 @@ class Handled:
 
 
 def start_due() -> list[Handled]:
-    """Start what is due; what this call dealt with. Raises DatabaseError."""
+    """Start what is due; what this call dealt with. Raises OperationalError or InterfaceError while
+    the database is down.
+    """
     return [handled for schedule in _due() if (handled := _handle(schedule))]
 
 
@@ -88,7 +90,7 @@ def _handle(schedule: Any) -> Handled | None:
             return None
         with transaction.atomic(using=_using()):
             return _start(schedule) if _take(schedule, last_due_at=_stored(_last_of(schedule))) else None
-    except DatabaseError:
+    except (OperationalError, InterfaceError):  # the database is down, for every schedule
         raise
     except Exception as error:  # one schedule must not stop the others
         logger.exception("%s", schedule)

@@ -212,6 +212,7 @@ class BenchmarkAdmin(DefinitionAdmin):
         hint = {
             "no_benchmarks": not self.get_queryset(request).exists(),
             "no_databases": not permissions.visible(Database.objects.all(), request.user).exists(),
+            "may_add_database": request.user.has_perm(permissions.ADD_DATABASE),
         }
         return super().changelist_view(request, {**(extra_context or {}), **hint})
 

@@ -83,13 +83,14 @@ def _benchmark_texts(database: Database, left: Sequence[Benchmark]) -> Iterator[
         yield from ((benchmark, text) for benchmark in left)
         return
     groups, own = set(group_ids(database)), group_ids_of(left)
-    names = Group.objects.filter(pk__in=groups).order_by("name").values_list("pk", "name")
-    named = dict(names) if left else {}
+    found = Group.objects.filter(pk__in=groups).order_by("name").values_list("pk", "name")
+    named = dict(found) if left else {}
     text = _("Benchmarks that lose the default database %(row)s. Then only %(who)s may see them:")
     for benchmark in left:
         is_marked = benchmark.restricted or own[benchmark.pk]
         kept = groups & own[benchmark.pk] if is_marked else groups
-        who = ", ".join(name for pk, name in named.items() if pk in kept) or _("superusers")
+        names = ", ".join(name for pk, name in named.items() if pk in kept)
+        who = _("superusers and members of %s") % names if names else _("superusers")
         yield benchmark, text % {"row": database, "who": who}
 
 

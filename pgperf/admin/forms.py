@@ -224,13 +224,13 @@ class BenchmarkForm(DefinitionForm):
         help_text=_("A run leaves out the modes that a layer lacks; the page that starts it names them."),
     )
     environments = OrderedChoiceField(
-        label=_("Environments"),
+        label=_("Python environments"),
         choices=_environment_choices,
         widget=forms.CheckboxSelectMultiple,
         required=False,
         help_text=_(
-            "Pythons in which the clients run, side by side; comparisons are with the first. PGPERF['ENVIRONMENTS']"
-            " names those beside the worker's own."
+            "The Python environments to measure side by side. The first is the baseline. default is the"
+            " worker's own; PGPERF['ENVIRONMENTS'] has the others."
         ),
     )
     routes = WordsField(

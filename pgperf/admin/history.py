@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 
 from pgperf.access import permissions
 from pgperf.admin import pages
+from pgperf.admin.run_numbers import number
 from pgperf.models import Benchmark, Run
 from pgperf.reports import history
 from pgperf.reports.csv_results import CSV_TYPE
@@ -20,7 +21,6 @@ from pgperf.reports.history import page as shown
 from pgperf.runs.change_text import step_title
 
 FILES = ("history.csv", "history.json")
-_DIGITS = 18
 #: Changes that the page tells; the table of all steps and the files have the others.
 _MOST_CHANGES = 20
 
@@ -29,13 +29,16 @@ def history_page(
     page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, *, may_export: bool, may_start: bool
 ) -> TemplateResponse:
     """The variant and the runs that the query string asks for. Raises Http404 for a malformed one."""
-    found = history.read(benchmark, _visible(request), _asked(request))
+    asked = _asked(request)
+    found = history.read(benchmark, _visible(request), asked)
     context: dict[str, Any] = {
         "title": gettext("Results over runs: %s") % benchmark,
         "benchmark": benchmark,
         "found": found,
     }
     context |= _shown(found) if found else _others(request, benchmark)
+    if found and not found.has_variant(asked.variant or ""):
+        context["unknown"] = asked.variant
     context |= {"may_export": may_export, "may_start": may_start, "chart_js": pages.chart_js()}
     return pages.render(page, request, "admin/pgperf/benchmark/runs.html", context)
 
@@ -79,11 +82,7 @@ def _asked(request: HttpRequest) -> Asked:
 
 
 def _number(text: str) -> int | None:
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise Http404
-    return int(text)
+    return number(text) if text else None
 
 
 def _shown(found: History) -> dict[str, Any]:

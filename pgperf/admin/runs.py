@@ -38,7 +38,9 @@ from pgperf.reports import number_format
 from pgperf.reports.changed_settings import ChangedSettings, changed_settings
 from pgperf.reports.compared_run import previous
 from pgperf.reports.confirmation import tested_title
+from pgperf.reports.dashboard import Viewer
 from pgperf.reports.disturbed import runs_in_doubt
+from pgperf.reports.history import longest_other
 from pgperf.reports.run_json import live_workers, progress_json, worker_command
 from pgperf.reports.run_page import Result, result
 from pgperf.reports.several_runs import LEAST, MOST
@@ -173,11 +175,11 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
 
     def dashboard_view(self, request: HttpRequest) -> HttpResponse:
         """The dashboard, for sites whose `app_index_template` shows another page at the index of
-        the app.
+        the app. As that index, it is for all who see one of pgperf's models.
         """
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        if not self.has_view_permission(request):
+        if not Viewer.of(request, self.admin_site).models:
             raise PermissionDenied
         context = {"title": gettext("Dashboard")}
         return pages.render(self, request, "admin/pgperf/run/dashboard.html", context)
@@ -345,10 +347,11 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     def _result(self, request: HttpRequest, run: Run) -> Result:
         """The run's answer sets it against the runs before, if the user may see them."""
         visible = self.get_queryset(request)
-        before = previous(visible, run)
-        changes = changes_up_to(run, visible) if before else ()
-        is_first = before is None and run.database_id is not None
-        return result(run, before, changes, is_first=is_first)
+        if before := previous(visible, run):
+            changes, counted = changes_up_to(run, visible)
+            return result(run, before, changes, counted=counted)
+        is_first = run.database_id is not None and not run.intervention
+        return result(run, is_first=is_first, longest=longest_other(run, visible) if is_first else None)
 
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))

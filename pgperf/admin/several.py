@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from pgperf.admin import pages
 from pgperf.admin.downloads import REPORT, attached
+from pgperf.admin.run_numbers import COLUMNS, number
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.models import Run
 from pgperf.reports.comparison_files import MARKDOWN_TYPE, markdown
@@ -22,9 +23,6 @@ FILES: dict[str, tuple[Callable[[SeveralRuns], str], str]] = {
     "comparison.md": (markdown, MARKDOWN_TYPE),
 }
 _CHOICES = 30
-_DIGITS = 18
-#: The columns that a choice of runs shows.
-_NAME = ("benchmark_name", "requested_at", "quick", "database_name")
 
 
 def comparison_page(page: admin.ModelAdmin, request: HttpRequest, *, may_export: bool) -> HttpResponse:
@@ -72,21 +70,15 @@ def link(runs: list[int], baseline: int | None = None) -> str:
 
 def _asked(visible: QuerySet[Run], request: HttpRequest) -> tuple[list[Run], Run | None]:
     """The runs by age with the baseline among them, in one query."""
-    runs = [_number(each) for text in request.GET.getlist("runs") for each in text.split(",") if each]
+    runs = [number(each) for text in request.GET.getlist("runs") for each in text.split(",") if each]
     base = request.GET.get("baseline") or ""
-    wanted = {*runs, *([_number(base)] if base else [])}
+    wanted = {*runs, *([number(base)] if base else [])}
     if len(wanted) > 10 * MOST:
         raise Http404
     found = {run.pk: run for run in visible.filter(pk__in=wanted).order_by("pk")}
     if found.keys() != wanted:
         raise Http404
-    return list(found.values()), found[_number(base)] if base else None
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise Http404
-    return int(text)
+    return list(found.values()), found[number(base)] if base else None
 
 
 def _compared(runs: list[Run], baseline: Run | None) -> tuple[SeveralRuns | None, str]:
@@ -101,4 +93,4 @@ def _choices(visible: QuerySet[Run], runs: list[Run]) -> list[Run]:
     ended = visible.filter(status__in=TERMINAL).exclude(pk__in=[run.pk for run in runs])
     names = {run.benchmark_name for run in runs}
     alike = ended.filter(benchmark_name__in=names) if names else ended
-    return [*reversed(runs), *alike.order_by("-pk").only(*_NAME)[:_CHOICES]]
+    return [*reversed(runs), *alike.order_by("-pk").only(*COLUMNS)[:_CHOICES]]

@@ -52,7 +52,7 @@ class StartForm(forms.Form):
     environments = OrderedChoiceField(
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        label=_("environments"),
+        label=_("Python environments"),
         help_text=_(
             "Two or more are measured side by side in every round, and compared with the first. None: those of"
             " the benchmark."
@@ -210,6 +210,7 @@ def _context(
         "form": form,
         "preview": _preview(benchmark, database, form),
         "no_databases": database is None,
+        "may_add_database": user.has_perm(permissions.ADD_DATABASE),
         "again": again,
         "one_database": len(databases) == 1,
         "workers": live_workers(),

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.analysis.outcome import DIFFERS, EQUIVALENT
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes
 from pgperf.models import ChangePoint, Run, VariantResult
@@ -13,6 +14,8 @@ from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import layer_title, variant_title
 from pgperf.runs.change_text import day
 
+#: The fewest runs in which there may be a change.
+LEAST_RUNS = LEAST_BEFORE + LEAST_AFTER
 ByMeasure = dict[tuple[str, str], Change]
 
 
@@ -36,10 +39,10 @@ def sentence(change: Change, before: Run) -> str:
 
 def _inconclusive(change: Change) -> str:
     if change.is_doubted:
-        return _("Not known: a disturbance may explain the difference from %(run)s.")
+        return _("Inconclusive: a disturbance may explain the difference from %(run)s.")
     if change.may_be_chance:
-        return _("Not known: among so many comparisons, the difference from %(run)s can be chance.")
-    return _("Not known: the intervals are too wide to set it against %(run)s.")
+        return _("Inconclusive: among so many comparisons, the difference from %(run)s can be chance.")
+    return _("Inconclusive: the intervals are too wide to set it against %(run)s.")
 
 
 def evidence(row: VariantResult, by_measure: ByMeasure) -> str:
@@ -74,6 +77,11 @@ def _relative(change: Change, base: str) -> dict[str, str]:
 def largest(rows: Sequence[VariantResult], by_measure: ByMeasure) -> VariantResult:
     """Of these rows, the one whose time changed most."""
     return max(rows, key=lambda row: abs(by_measure[row.label, TIME].ratio.centre - 1))
+
+
+def no_change(count: int) -> str:
+    """That none lasted in so many runs; "" if these are too few to look for one."""
+    return _("No lasting change in the last %d runs.") % count if count >= LEAST_RUNS else ""
 
 
 def newest(changes: Iterable[ChangePoint], labels: Collection[str]) -> ChangePoint | None:

@@ -14,6 +14,7 @@ from pgperf.analysis.timeline import Timeline
 from pgperf.catalog.published import PUBLICATIONS, Figure, Publication
 from pgperf.core.records import LeftOut, with_workloads
 from pgperf.models import ChangePoint, ComparisonResult, Run, VariantResult
+from pgperf.reports.history import Line
 
 T = TypeVar("T")
 #: The analysis version that began to make all figures of a run by one fit.
@@ -23,8 +24,9 @@ _ONE_FIT = 6
 @dataclass(frozen=True)
 class RunRows:
     """A run's rows, each comparison with its variants. `before` is the run to set it against, None
-    without one; `is_first`: one was looked for, and the reader may see none. `changes`: the
-    changes over runs up to this one. `made`: what was made of the rows `once`.
+    without one; `is_first`: one was looked for, and the reader may see none, and `longest` is the
+    benchmark's longest series then. `changes`: the changes over runs up to this one, and `counted`,
+    how many these runs are; 0 if not asked. `made`: what was made of the rows `once`.
     """
 
     run: Run
@@ -33,6 +35,8 @@ class RunRows:
     before: Run | None = None
     changes: Sequence[ChangePoint] = ()
     is_first: bool = False
+    longest: Line | None = None
+    counted: int = 0
     made: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -129,10 +133,8 @@ def once(make: Callable[[RunRows], T]) -> Callable[[RunRows], T]:
     return made
 
 
-def read(
-    run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), *, is_first: bool = False
-) -> RunRows:
-    """In two queries."""
+def read(run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), **earlier: Any) -> RunRows:
+    """In two queries. `earlier`: other fields of the rows that tell of other runs."""
     variants = list(run.variants.all())
     for each in variants:
         each.keep_record()
@@ -140,7 +142,7 @@ def read(
     comparisons = list(run.comparisons.all())
     for row in comparisons:
         row.variant, row.baseline = by_id[row.variant_id], by_id[row.baseline_id]
-    return RunRows(run, variants, comparisons, before, changes, is_first)
+    return RunRows(run, variants, comparisons, before, changes, **earlier)
 
 
 _Key = tuple[str, str, str, str, str, int, str, float | None, int, int]

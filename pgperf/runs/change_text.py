@@ -9,10 +9,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.core.layers import LAYERS
-from pgperf.core.time_units import MICROSECONDS, MILLISECONDS, SECONDS, TimeUnit, decimals, unit_of
+from pgperf.core.time_units import MICROSECONDS, TimeUnit, decimals, unit_of
 from pgperf.models import ChangePoint, Run
 from pgperf.runs.layer_changes import LayerChange, layers_of
 from pgperf.runs.step_series import Step
+from pgperf.runs.unit_titles import unit_title
 
 _LAYER = re.compile(r"^\S+")  # a label begins with it
 
@@ -134,11 +135,7 @@ def _time(us: float, unit: TimeUnit) -> str:
     value, size = us / unit.us, abs(us)
     few = 0 if size >= 10 else 1 if size >= 1 else 2
     number = _rounded(value, few if unit is MICROSECONDS else decimals(value, unit.decimals))
-    return f"{number} {_symbol(unit)}"
-
-
-def _symbol(unit: TimeUnit) -> str:
-    return {MICROSECONDS: _("µs"), MILLISECONDS: _("ms"), SECONDS: _("s")}[unit]
+    return f"{number} {unit_title(unit)}"
 
 
 def _ratio(value: float) -> str:

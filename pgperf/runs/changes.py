@@ -163,13 +163,14 @@ def _most_blocks(run: Run) -> int:
 
 def _record_environments(run: Run) -> None:
     """Store in what each run's environment differs from that of the one before it, where that is not
-    stored yet: for this run, and once for those of an earlier version of pgperf.
+    stored: for this run, for those whose run before was deleted, and once for those of an earlier
+    version of pgperf. The first of WINDOW runs has one before it that is not read here.
     """
     numbers = _numbers(run)
     runs = Run.objects.using(router.db_for_write(Run))
     lacking = set(runs.filter(pk__in=numbers, environment_changes__isnull=True).values_list("pk", flat=True))
     for before, number in zip([None, *numbers], numbers, strict=False):
-        if number in lacking:
+        if number in lacking and (before or len(numbers) < WINDOW):
             environments = dict(runs.filter(pk__in=[before or 0, number]).values_list("pk", "environment"))
             changed = _environment_changes(environments.get(before or 0), environments[number])
             stored = {"since": before, "differences": changed}

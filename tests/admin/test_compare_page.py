@@ -46,6 +46,18 @@ def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) 
     assert "Other differences" not in shown
 
 
+def test_the_older_run_is_the_first_until_they_are_swapped(admin_page: Client, run: Run, slower: Run) -> None:
+    links = [reverse("admin:pgperf_run_change", args=[each.pk]) for each in (run, slower)]
+    for one, other in ((slower, run), (run, slower)):
+        shown = text(admin_page, one, other)
+        assert re.findall('<dd><a href="([^"]*)"', shown) == links
+        assert f"?runs={run.pk},{slower.pk}&amp;baseline={run.pk}" in shown
+        assert f'href="?with={other.pk}&amp;swap=1"' in shown
+        swapped = admin_page.get(f"{page(one, other)}&swap=1").content.decode()
+        assert re.findall('<dd><a href="([^"]*)"', swapped) == links[::-1]
+        assert f'href="?with={other.pk}"' in swapped
+
+
 def disturb(run: Run, share: float) -> None:
     """Make the measurement of all variants of the run much disturbed."""
     for row in run.variants.all():
@@ -87,7 +99,7 @@ def test_the_default_is_the_previous_run_of_the_definition(admin_page: Client, r
 def test_the_first_run_asks_for_another_run(admin_page: Client, run: Run) -> None:
     assert "This benchmark has no other run yet" in text(admin_page, run)
     factories.make_results(factories.make_run(definition_hash="1" * 64))
-    assert "You see no earlier finished run of this definition on this database" in text(admin_page, run)
+    assert "You see no earlier completed run of this definition on this database" in text(admin_page, run)
 
 
 def test_other_differences_are_listed(admin_page: Client, run: Run, slower: Run) -> None:

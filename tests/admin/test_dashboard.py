@@ -1,5 +1,6 @@
-"""The dashboard at the app's index and under Runs, on two admin sites."""
+"""The dashboard at the app's index and under Runs, on several admin sites."""
 
+import html
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,6 +14,7 @@ from django.urls import reverse
 
 from pgperf.models import Benchmark, Run
 from tests import factories
+from tests.admin.linking_site import LINK
 from tests.admin.test_csp import inline_parts
 from tests.admin.users import staff_client
 from tests.cpu_accounts import add_cpu_accounts
@@ -90,6 +92,28 @@ def test_more_runs_than_it_shows_are_in_the_list(admin_page: Client) -> None:
     (link, text) = re.findall(r'href="([^"]*)">(\d+ more runs [^<]*)<', page(admin_page))[0]
     assert text == "3 more runs are running or wait"
     assert "11 runs" in admin_page.get(link).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "row"),
+    [
+        ("run", "And 2 more runs failed or were lost", "7 runs"),
+        ("schedule", "And 2 more schedules started no run", "7 schedules"),
+    ],
+)
+def test_more_concerns_than_it_names_are_in_the_list(
+    admin_page: Client, kind: str, text: str, row: str
+) -> None:
+    for number in range(7):
+        database = factories.make_database(f"database-{number}")
+        if kind == "run":
+            factories.make_run(Run.Status.FAILED, database=database)
+        else:
+            factories.make_schedule(database=database, outcome="refused", reason="no")
+    factories.make_run(database=factories.make_database())
+    factories.make_schedule(outcome="started")
+    (link,) = re.findall(f'href="([^"]*)">{text}<', page(admin_page))
+    assert row in admin_page.get(html.unescape(link)).content.decode()
 
 
 def test_the_list_of_models_stays_at_the_index(admin_page: Client) -> None:
@@ -220,6 +244,27 @@ def test_a_custom_site_has_it_too(admin_page: Client, run: Run, name: str) -> No
     assert address(name).startswith("/ops/")
     assert reverse("admin:pgperf_run_change", args=[run.pk]) in shown
     assert "/admin/pgperf" not in shown
+
+
+@pytest.mark.urls("tests.admin.linking_site")
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_a_site_whose_navigation_has_plain_links_has_it(admin_page: Client, run: Run, name: str) -> None:
+    shown = page(admin_page, name)
+    assert LINK in shown
+    assert "pgperf-dashboard" in shown
+    assert reverse("admin:pgperf_run_change", args=[run.pk]) in shown
+
+
+@pytest.mark.urls("tests.admin.own_index")
+@pytest.mark.parametrize(
+    ("codenames", "status"), [(["view_benchmark", "start_run"], 200), (["start_run"], 403)]
+)
+def test_the_page_under_runs_is_for_those_who_see_a_model(
+    run: Run, codenames: list[str], status: int
+) -> None:
+    """As the index of the app is."""
+    response = staff_client("clerk", *codenames).get(address("pgperf_run_dashboard"))
+    assert response.status_code == status
 
 
 @pytest.mark.urls("tests.admin.own_index")

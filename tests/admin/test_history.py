@@ -84,9 +84,9 @@ def test_a_change_of_the_headline_names_the_steps_that_changed(
 def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
     runs = make_history(8)
     shown = page(admin_page, runs[0])
-    assert "There are too few runs to look for changes of level: 8 of 9" in shown
+    assert "There are too few runs to look for change points: 8 of 9" in shown
     assert "8 runs: from" in shown
-    assert "o change of level in" not in shown, "none was looked for"
+    assert "o change point in" not in shown, "none was looked for"
     make_history(1)
     assert "too few runs" not in page(admin_page, runs[0])
 
@@ -106,10 +106,50 @@ def test_a_run_may_have_every_mark(admin_page: Client, changed: list[Run]) -> No
 def test_another_step_can_be_chosen(admin_page: Client, changed: list[Run]) -> None:
     shown = page(admin_page, changed[0], variant=BASE)
     assert "libpq (C) · socket: time per operation" in shown
-    assert "No change of level in 24 runs" in shown
+    assert "No change point in 24 runs" in shown
     unknown = page(admin_page, changed[0], variant="unknown · <b>")
     assert "<b>" not in unknown
+    said = "These runs have no step “unknown · &lt;b&gt;”. The page shows another one."
+    assert said in unknown
+    assert "These runs have no step" not in shown
     assert "psycopg 3 · socket over libpq (C) · socket" in unknown
+
+
+def test_a_route_that_the_newest_run_lacks_keeps_its_series(admin_page: Client) -> None:
+    """As when PgBouncer is down."""
+    both = ("socket", "pgbouncer")
+    runs = [factories.make_results(factories.make_run(), routes) for routes in (both, both, both[:1])]
+    label = "django_orm · pgbouncer"
+    shown = page(admin_page, runs[0], variant=label)
+    assert f'<option value="{label}" selected>' in shown
+    values = chart_of(shown)["series"][0]["values"]
+    assert [value is None for value in values] == [False, False, True]
+    measured = [run.pk for run in runs[:2]]
+    table = csv.DictReader(io.StringIO(admin_page.get(address(runs[0], "history.csv")).content.decode()))
+    assert [int(row["run_id"]) for row in table if row["variant"] == label] == measured
+    data = json.loads(admin_page.get(address(runs[0], "history.json")).content)
+    (series,) = [each for each in data["series"] if each["variant"] == label]
+    assert [each["run"] for each in series["points"]] == measured
+
+
+def test_a_variant_has_one_step_over_the_layer_below_it_in_the_fuller_run(admin_page: Client) -> None:
+    layers, label = ("libpq", "psycopg", "django_cursor"), "django_cursor · socket"
+    runs = make_history(2, layers=layers) + make_history(1, layers=(layers[0], layers[2]))
+    shown = page(admin_page, runs[0], variant=label)
+    assert shown.count(f'<option value="{label}"') == 1
+    assert "Django cursor · socket over psycopg 3 · socket" in shown
+    values = chart_of(shown)["series"][0]["values"]
+    assert [value is None for value in values] == [False, False, True]
+
+
+def test_a_layer_that_only_the_newest_run_has_is_shown(admin_page: Client) -> None:
+    """The fuller run is another one."""
+    runs = make_history(2, layers=("libpq", "django_cursor", "django_orm"))
+    runs += make_history(1, layers=("libpq", "psycopg"))
+    shown = page(admin_page, runs[0], variant=LABEL)
+    assert f'<option value="{LABEL}" selected>' in shown
+    values = chart_of(shown)["series"][0]["values"]
+    assert [value is None for value in values] == [True, True, False]
 
 
 def test_without_a_result_it_says_so(admin_page: Client) -> None:
@@ -306,6 +346,30 @@ def test_pages_link_to_it(admin_page: Client, changed: list[Run]) -> None:
     dashboard = admin_page.get(reverse("admin:app_list", args=["pgperf"])).content.decode()
     assert address(run) in dashboard
     assert '<line class="change"' in dashboard
+
+
+def test_after_one_run_of_another_definition_pages_lead_to_the_longest_series(
+    admin_page: Client, client_of: Callable[[str], Client]
+) -> None:
+    first = make_history(3)[0]
+    make_history(2, definition_hash="cd" * 32)
+    [last] = make_history(1, definition_hash="ab" * 32)
+    line = f"{address(first)}?database={first.database_id}&amp;definition={first.definition_hash}"
+    dashboard = admin_page.get(reverse("admin:app_list", args=["pgperf"])).content.decode()
+    assert f'href="{line}" aria-label="orm-overhead over its runs: longest series (' in dashboard
+    named = "The longest series of this benchmark: 3 runs of definition 9f2c9f2c on demo"
+    run_page = reverse("admin:pgperf_run_change", args=[last.pk])
+    assert f'<a href="{line}">{named}</a>' in admin_page.get(run_page).content.decode()
+    Run.objects.filter(definition_hash=first.definition_hash).update(restricted=True)
+    shown = client_of("viewer").get(run_page).content.decode()
+    assert "The longest series of this benchmark: 2 runs of definition cdcdcdcd on demo" in shown
+
+
+def test_the_first_run_of_a_series_is_not_led_to_itself(admin_page: Client) -> None:
+    first = make_history(3)[0]
+    shown = admin_page.get(reverse("admin:pgperf_run_change", args=[first.pk])).content.decode()
+    assert "You see no earlier completed run of this definition" in shown
+    assert "longest series" not in shown
 
 
 def test_the_dashboard_links_to_it_after_one_run(admin_page: Client) -> None:

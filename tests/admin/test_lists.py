@@ -50,6 +50,8 @@ def test_rows_that_groups_hide_are_none(db: None) -> None:
         model._default_manager.update(restricted=True)
     shown = "".join(text(client, name) for name in lists)
     assert all(hint in shown for hint in hints)
+    assert "Ask a user who may add databases." in shown
+    assert reverse("admin:pgperf_database_add") not in shown
 
 
 def test_what_a_benchmark_compares_is_counted(admin_page: Client) -> None:

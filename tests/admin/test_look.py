@@ -52,7 +52,7 @@ def field_value(text: str, name: str) -> str:
 
 def seen(**changed: object) -> None:
     row = MachineLook.objects.create(
-        queue="pgperf", asked_at=machine_looks.Now(), host=state.load_host(), worker=WORKER
+        queue="pgperf", asked_at=machine_looks.Now(), host=state.this_machine(), worker=WORKER
     )
     machine_looks.answer(row.pk, look(**changed))  # type: ignore[arg-type]
 
@@ -60,7 +60,7 @@ def seen(**changed: object) -> None:
 def test_without_a_look_the_page_offers_one(admin_page: Client, page: str, sent: list[int]) -> None:
     text = admin_page.get(page).content.decode()
     assert 'name="look"' in text
-    assert "A worker can look at its machine" in text
+    assert "A worker can check its machine" in text
     assert "data-waiting" not in text
     assert BUTTON_IS_OFF not in text
     assert sent == []
@@ -142,13 +142,13 @@ def asked(seconds_ago: float = 0, **fields: object) -> None:
         ({"seconds_ago": 40}, "No worker took the request within 20 s."),
         (
             {"seconds_ago": 90, "host": "h", "worker": "w@h"},
-            "The worker w@h began to look and gave no answer.",
+            "The worker w@h began the check and gave no answer.",
         ),
         ({"taken_at": timezone.now(), "refusal": "no <look> now"}, "No &lt;look&gt; now"),
-        ({"seconds_ago": 1000}, "A worker can look at its machine"),
+        ({"seconds_ago": 1000}, "A worker can check its machine"),
         (
             {"seconds_ago": 1000, "taken_at": timezone.now(), "refusal": "no"},
-            "A worker can look at its machine",
+            "A worker can check its machine",
         ),
     ],
     ids=["sent", "taken", "not taken", "no answer", "refused", "old", "old refusal"],
@@ -159,7 +159,7 @@ def test_the_page_says_what_became_of_the_request(
     asked(**fields)
     text = admin_page.get(page).content.decode()
     assert expected in text
-    others = ("data-waiting=", "No worker took", "gave no answer", "No &lt;look", "A worker can look")
+    others = ("data-waiting=", "No worker took", "gave no answer", "No &lt;look", "A worker can check")
     assert [other for other in others if other in text] == [each for each in others if each in expected]
     assert (BUTTON_IS_OFF in text) == (expected == "data-waiting=")
 
@@ -169,7 +169,7 @@ def test_a_failed_look_leaves_the_answer_before_it(admin_page: Client, page: str
     asked(taken_at=timezone.now(), refusal="a run measures now")
     text = admin_page.get(page).content.decode()
     assert "A run measures now" in text
-    assert "Nothing disturbs now" in text
+    assert "The machine is quiet" in text
     seen()
     assert "A run measures now" not in admin_page.get(page).content.decode()
 
@@ -178,17 +178,17 @@ def test_an_old_answer_says_nothing_of_now(admin_page: Client, page: str) -> Non
     seen()
     MachineLook.objects.update(asked_at=timezone.now() - timedelta(seconds=machine_looks.VALID_S + 1))
     text = admin_page.get(page).content.decode()
-    assert "Nothing disturbs now" not in text
-    assert "A worker can look at its machine" in text
+    assert "The machine is quiet" not in text
+    assert "A worker can check its machine" in text
 
 
 def test_without_a_worker_there_is_no_look_to_ask_for(admin_page: Client, page: str) -> None:
     seen()
     Worker.objects.all().delete()
     text = admin_page.get(page).content.decode()
-    assert "No worker is online that could look" in text
+    assert "No worker is online that could check" in text
     assert "gave no answer" not in text
-    assert "Nothing disturbs now" not in text
+    assert "The machine is quiet" not in text
     assert BUTTON_IS_OFF in text
 
 
@@ -217,7 +217,7 @@ def test_the_confirm_page_too_however_it_was_reached(
     seen()
     MachineLook.objects.filter(taken_at=None).delete()
     text = admin_page.get(unescape(found[1])).content.decode()
-    assert "Nothing disturbs now" in text
+    assert "The machine is quiet" in text
     assert "<li>The test run: about ±" in text
 
 
@@ -244,7 +244,7 @@ class TestBusy:
         assert f"A run that you start now waits until {run} has ended." in text
         assert f"waits until run {run.pk} has ended." in client_of("runner").get(page).content.decode()
         text = admin_page.post(page, {"look": "1"}).content.decode()
-        assert f"No worker is free to look at its machine: wait until {run} has ended" in text
+        assert f"No worker is free to check its machine: wait until {run} has ended" in text
         assert "data-waiting" not in text
         assert sent == []
 

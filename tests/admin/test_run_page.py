@@ -24,12 +24,13 @@ from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
 
 #: Number of queries of each page, for any amount of data.
-PAGE_QUERIES, LIST_QUERIES = 9, 16
-#: One more sets a run against the run before, and three read the changes over the runs.
-AGAINST_EARLIER = PAGE_QUERIES + 4
+#: The page is of a run without an earlier one: one of its queries looks for other series.
+PAGE_QUERIES, LIST_QUERIES = 10, 16
+#: Instead, one sets a run against the run before, and three read the changes over the runs.
+AGAINST_EARLIER = PAGE_QUERIES + 3
 
 #: What the answer of a run says that cannot be set against another.
-FIRST = "<p>You see no earlier finished run of this definition on this database.</p>"
+FIRST = "<p>You see no earlier completed run of this definition on this database.</p>"
 
 
 def page(run: Run, name: str = "change", *args: str) -> str:
@@ -299,7 +300,7 @@ def test_the_answer_is_set_against_the_run_before(admin_page: Client, run: Run) 
     later = add_cpu_accounts(factories.make_results(factories.make_run(), slower={"django_orm": 1.1}))
     shown = admin_page.get(page(later)).content.decode()
     link = f"{reverse('admin:pgperf_run_compare', args=[later.pk])}?with={run.pk}"
-    assert f'<a href="{link}">Against the run before</a>' in shown
+    assert f'<a href="{link}">Since the last run</a>' in shown
     assert f"Slower than {run} of {day(run)}." in shown
     assert FIRST in admin_page.get(page(run)).content.decode()
     assert FIRST not in shown

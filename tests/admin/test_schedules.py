@@ -190,7 +190,7 @@ def test_a_production_database_needs_its_name(ada: Client, typed: str, right: bo
     ("field", "value", "why"),
     [
         ("at", "25:00", "Enter a valid time"),
-        ("at", "02:30:15", "Give hours and minutes only"),
+        ("at", "02:30:15", "Enter hours and minutes only"),
         ("every_hours", "5", "not one of the available choices"),
         ("days", ["someday"], "not one of the available choices"),
         ("benchmark", "987654", "not one of the available choices"),

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -111,6 +112,14 @@ def test_without_a_database_the_page_links_to_the_form(admin_page: Client, page:
     response = admin_page.get(page)
     assert "There is no database to run on" in response.content.decode()
     assert reverse("admin:pgperf_database_add") in response.content.decode()
+
+
+def test_without_a_database_others_are_told_whom_to_ask(
+    client_of: Callable[[str], Client], page: str
+) -> None:
+    shown = client_of("runner").get(page).content.decode()
+    assert "Ask a user who may add databases." in shown
+    assert reverse("admin:pgperf_database_add") not in shown
 
 
 def test_a_post_requests_one_run_and_redirects_to_it(
@@ -343,11 +352,11 @@ def test_the_preview_has_the_environments_that_are_ticked(
     admin_page: Client, page: str, database: Database, settings: Any
 ) -> None:
     settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
-    assert "Environments, side by side" not in admin_page.get(page).content.decode()
+    assert "Python environments, side by side" not in admin_page.get(page).content.decode()
     again = admin_page.post(page, form(database, environments=["default", "old"], update="1"))["Location"]
     assert again.endswith("&environments=default&environments=old")
     text = admin_page.get(again).content.decode()
-    assert "Environments, side by side" in text
+    assert "Python environments, side by side" in text
     assert len(re.findall(r'name="environments"[^>]* checked', text)) == 2
     assert not Run.objects.exists()
 

@@ -19,6 +19,7 @@ _SERIOUS = """async ([selector, rules]) => {
 def serious_faults(page: Page, selector: str = "html", rules: Sequence[str] = ()) -> list[str]:
     """The serious faults in that part of the page, by these rules or by all, with some places."""
     assert _AXE.exists(), "npm installs axe-core: make node_modules/axe-core/axe.min.js"
-    page.evaluate(_AXE.read_text())
+    if not page.evaluate("typeof axe === 'object'"):
+        page.evaluate(_AXE.read_text())
     found: list[str] = page.evaluate(_SERIOUS, [selector, list(rules)])
     return found

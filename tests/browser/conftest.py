@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from pgperf.models import Database, Target
@@ -114,5 +114,6 @@ def without_errors(context: BrowserContext) -> Iterator[Page]:
     assert errors == []
 
 
-def _is_error(message: object) -> bool:
-    return getattr(message, "type", "") == "error"
+def _is_error(message: ConsoleMessage) -> bool:
+    """An error of the page itself: one of a script that a test evaluates has no address."""
+    return message.type == "error" and bool(message.location["url"])

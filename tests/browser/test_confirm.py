@@ -57,13 +57,13 @@ def test_the_answer_to_a_look_appears_by_itself(page: Page) -> None:
     page.route("**/confirm/**", with_trusted_types)
     run = run_with_a_verdict()
     request = MachineLook.objects.create(
-        queue="pgperf", asked_at=timezone.now(), host=state.load_host(), worker="pgperf@localhost"
+        queue="pgperf", asked_at=timezone.now(), host=state.this_machine(), worker="pgperf@localhost"
     )
     click_confirm(page, run)
-    button = page.get_by_role("button", name="Look at the machine")
+    button = page.get_by_role("button", name="Check the machine")
     expect(button).to_be_disabled()
-    expect(page.get_by_text("A worker was asked to look at its machine")).to_be_visible()
+    expect(page.get_by_text("A worker was asked to check its machine")).to_be_visible()
     machine_looks.answer(request.pk, look())
-    expect(page.get_by_text("Nothing disturbs now")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("The machine is quiet")).to_be_visible(timeout=30_000)
     expect(page.get_by_text("The test run: about ±")).to_be_visible()
     expect(button).to_be_enabled()

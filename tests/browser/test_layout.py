@@ -10,10 +10,11 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
-from pgperf.models import Run, Schedule, Worker
+from pgperf.models import Database, Run, Schedule, StatementList, Worker
+from pgperf.reports import statement_lists
 from pgperf.runs.definitions import freeze
 from tests import factories
-from tests.browser.axe import serious_faults
+from tests.browser.axe import COLOURS, serious_faults
 from tests.browser.conftest import look
 from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts
@@ -84,7 +85,17 @@ def rows() -> dict[str, Any]:
         "benchmark": run.benchmark,
         "workload": run.benchmark.workloads[0],
         "database": run.database,
+        "statement": _statement(database),
     }
+
+
+def _statement(database: Database) -> str:
+    """The key of a statement of the database's server."""
+    query = "SELECT title FROM books_book WHERE year = $2 AND isbn = $1 AND year % $2 = $3"
+    told = [{"query": query, "calls": 20, "rows": 20, "total_ms": 5.0}]
+    StatementList.objects.create(database=database, read_at=timezone.now(), statements=told)
+    (shown,) = statement_lists.stored(User.objects.get())
+    return shown.statements[0].key
 
 
 def _schedule(run: Run) -> Schedule:
@@ -96,6 +107,8 @@ def _schedule(run: Run) -> Schedule:
 
 LISTS = {model: f"{model}/" for model in ("benchmark", "database", "run", "schedule", "worker", "workload")}
 PAGES: dict[str, str] = {
+    "dashboard": "",
+    "dashboard-page": "run/dashboard/",
     **{f"{model}s": path for model, path in LISTS.items()},
     **{
         f"change-{model}": f"{model}/{{{model}.pk}}/change/"
@@ -118,6 +131,8 @@ PAGES: dict[str, str] = {
     "measure": "benchmark/measure/",
     "measure-callable": "benchmark/measure/?kind=callable&orm=books.by_isbn",
     "measure-query": "benchmark/measure/?kind=query&model=books.Book",
+    "measure-page": "benchmark/measure/?kind=page&path=/books/",
+    "measure-statement": "benchmark/measure/?kind=statement&statement={statement}",
     "compare": "run/{run.pk}/compare/?with={earlier.pk}",
     "choose-runs": "run/compare/",
     "comparison": "run/compare/?runs={run.pk},{earlier.pk},{narrow.pk},{failed.pk}",
@@ -131,8 +146,21 @@ PAGES: dict[str, str] = {
 }
 
 
-#: Where axe-core looks for serious faults too; tests of runs' pages do it there.
-WITH_CHARTS = ("history", "over-runs", "compare", "comparison")
+#: Where axe-core looks for serious faults too, and in which part; tests of runs' pages do it there.
+#: `measure` has the statements of servers.
+AXE = {
+    **dict.fromkeys(("dashboard", "dashboard-page"), ".pgperf-dashboard"),
+    **dict.fromkeys(
+        (
+            "history", "over-runs", "compare", "comparison", "start", "start-suite", "measure",
+            "measure-callable", "measure-query", "measure-page", "measure-statement", "add-benchmark",
+            "change-benchmark", "add-schedule", "change-schedule", "confirm",
+        ),
+        "#content-main",
+    ),
+}  # fmt: skip
+#: Charts of all pages, at least.
+FEWEST_CHARTS = 45
 
 
 #: The admin lets the colours of links change slowly.
@@ -186,7 +214,7 @@ def test_without_scripts_no_page_has_an_empty_place(
         assert set(ways) <= {"static"}, name
         charts += len(ways)
     context.close()
-    assert charts > len(PAGES)
+    assert charts > FEWEST_CHARTS
 
 
 def faults(page: Page, name: str, window: tuple[int, str], breadcrumbs: Any) -> list[str]:
@@ -195,7 +223,8 @@ def faults(page: Page, name: str, window: tuple[int, str], breadcrumbs: Any) -> 
     page.evaluate(COLOURS_STAND)
     found: list[str] = page.evaluate(FAULTS)
     found += page.evaluate(CUT_LABELS) if name.endswith("-run") else []
-    found += serious_faults(page, "#content-main") if name in WITH_CHARTS and window == WIDE else []
+    if name in AXE:
+        found += serious_faults(page, AXE[name], () if window == WIDE else COLOURS)
     if page.evaluate(BREADCRUMBS) != breadcrumbs:
         found.append("the breadcrumbs do not look like those of the admin")
     if PICTURES:

@@ -138,7 +138,7 @@ def test_it_shows_one_topic_at_a_time(offline: Page, tmp_path: Path) -> None:
 def test_a_link_of_the_answer_leads_into_its_topic(offline: Page, tmp_path: Path) -> None:
     offline.goto(kept(run_html(RUNS["three routes"]()), tmp_path))
     assert offline.evaluate(MARKED) == ["Answer"]
-    offline.get_by_role("link", name="What bounds it").click()
+    offline.get_by_role("link", name="Bottleneck", exact=True).click()
     expect(offline.locator("#run-verdicts")).to_be_in_viewport()
     assert offline.evaluate(SHOWN) == ["time"]
     assert offline.evaluate(MARKED) == ["Where the time goes"]

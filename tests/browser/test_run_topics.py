@@ -141,7 +141,7 @@ def test_the_answer_is_on_the_first_screen(page: Page, kind: str) -> None:
     assert page.evaluate(SHOWN) == ["answer"]
     assert page.evaluate(BELOW) == []
     asked = page.locator(".pgperf-answer dt").all_text_contents()
-    assert asked[0] == "What bounds it"
+    assert asked[0] == "Bottleneck"
     assert asked[-2:] == ["How sure", "What to do next"]
     assert all(text.strip() for text in page.locator(".pgperf-answer dd p").all_text_contents())
 

@@ -54,7 +54,7 @@ def test_a_single_run_is_one() -> None:
 @pytest.mark.parametrize(
     ("count", "said"),
     [
-        (8, "There are too few runs to look for changes of level: 8 of 9."),
+        (8, "There are too few runs to look for change points: 8 of 9."),
         (9, "No step has changed its level in these runs."),
     ],
 )
@@ -71,6 +71,14 @@ def test_json_and_csv_have_every_point(runs: list[Run]) -> None:
     assert [(each["label"], each["changed"]) for each in headline["layers"]] == [(LABEL, True), (BASE, False)]
     table = list(csv.DictReader(io.StringIO(history("orm-overhead", "--csv"))))
     assert [row["run_id"] for row in table if row["variant"] == LABEL] == [str(run.pk) for run in runs]
+
+
+def test_a_layer_that_the_newest_run_lacks_is_printed() -> None:
+    make_history(2)
+    make_history(1, layers=("libpq",))
+    series = json.loads(history("orm-overhead", "--json"))["series"]
+    assert [(each["variant"], len(each["points"])) for each in series] == [(BASE, 3), (LABEL, 2)]
+    assert "psycopg 3 · socket over libpq (C) · socket" in history("orm-overhead")
 
 
 def test_a_definition_is_named_by_its_first_digits(runs: list[Run]) -> None:

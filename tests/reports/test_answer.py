@@ -1,4 +1,4 @@
-"""The answer of a run: what bounds it, what the ORM adds, how sure that is, what to try."""
+"""The answer of a run: the bottleneck, what the ORM adds, how sure that is, what to try."""
 
 from dataclasses import asdict
 from typing import Any
@@ -45,11 +45,11 @@ def graded(word: str, share: float, *found: Disturbance) -> dict[str, Any]:
 
 
 def test_the_questions_in_their_order(run: Run) -> None:
-    assert list(told(run)) == ["What bounds it", "What the ORM adds", "How sure", "What to do next"]
+    assert list(told(run)) == ["Bottleneck", "What the ORM adds", "How sure", "What to do next"]
 
 
 def test_routes_with_the_same_bottleneck_share_a_sentence(run: Run) -> None:
-    point = told(run)["What bounds it"]
+    point = told(run)["Bottleneck"]
     assert point.sentences == ("The client’s own work takes the largest part of the time (likely).",)
     assert point.lines[0].text.startswith("Django ORM · socket: 159 of 215 µs")
 
@@ -57,7 +57,7 @@ def test_routes_with_the_same_bottleneck_share_a_sentence(run: Run) -> None:
 def test_a_busy_load_host_is_told_once_for_all_routes(run: Run) -> None:
     for share, route in ((0.9, "socket"), (0.89, "tcp"), (0.93, "pgbouncer")):
         judge(run, route, capacity=asdict(Capacity(True, "host", share)))
-    (line,) = [note for note in told(run)["What bounds it"].lines if "how much the server" in note.text]
+    (line,) = [note for note in told(run)["Bottleneck"].lines if "how much the server" in note.text]
     assert line.text == (
         "This run does not show how much the server could do: the load host's CPUs were 93 % busy at most"
         " (Django ORM · socket, Django ORM · tcp, Django ORM · pgbouncer)"
@@ -70,7 +70,7 @@ def test_either_of_two_bottlenecks_is_one_claim_in_either_order(run: Run) -> Non
     judge(run, "socket", word="client_cpu", lead=asdict(Lead("client", "server", **ends)))
     for route in ("tcp", "pgbouncer"):
         judge(run, route, word="server_cpu", lead=asdict(Lead("server", "client", **ends)))
-    (sentence,) = told(run)["What bounds it"].sentences
+    (sentence,) = told(run)["Bottleneck"].sentences
     assert sentence.startswith("The longest part of the time is ")
 
 
@@ -85,7 +85,7 @@ def test_other_work_is_to_end_for_all_routes(run: Run) -> None:
 
 def test_routes_with_different_bottlenecks_are_named(run: Run) -> None:
     judge(run, "tcp", word="server_cpu", certainty="confirmed")
-    assert told(run)["What bounds it"].sentences == (
+    assert told(run)["Bottleneck"].sentences == (
         "socket, pgbouncer: The client’s own work takes the largest part of the time (likely).",
         "tcp: The server’s own work takes the largest part of the time (confirmed).",
     )
@@ -104,7 +104,7 @@ def test_many_routes_are_counted_and_not_listed(others: int, said: str) -> None:
 def test_a_withdrawn_verdict_is_not_claimed(run: Run) -> None:
     for route in factories.ROUTES:
         judge(run, route, certainty="withdrawn")
-    assert told(run)["What bounds it"].sentences == ("A test has withdrawn the verdict client CPU.",)
+    assert told(run)["Bottleneck"].sentences == ("A test has withdrawn the verdict client CPU.",)
 
 
 def test_a_quota_is_not_other_processes(run: Run) -> None:
@@ -124,7 +124,7 @@ def test_a_pool_without_a_free_connection_has_a_sentence_of_its_own(run: Run) ->
     finding = asdict(Finding(Basis.NO_FREE_CONNECTION, share=0.1))
     for route in factories.ROUTES:
         judge(run, route, word="pool_queue", certainty=None, finding=finding)
-    assert told(run)["What bounds it"].sentences == (
+    assert told(run)["Bottleneck"].sentences == (
         "All server connections of the pool are in use, and clients wait for one.",
     )
 
@@ -133,7 +133,7 @@ def test_a_pool_without_a_free_connection_has_a_sentence_of_its_own(run: Run) ->
 def test_every_verdict_has_a_plain_sentence(run: Run, word: str) -> None:
     for route in factories.ROUTES:
         judge(run, route, word=word, certainty=None)
-    (sentence,) = told(run)["What bounds it"].sentences
+    (sentence,) = told(run)["Bottleneck"].sentences
     assert len(sentence.split()) > 3
     assert sentence[0].isupper()
 
@@ -142,7 +142,7 @@ def test_a_client_that_mostly_waits_for_its_own_workers_is_said_so(run: Run) -> 
     numbers = VerdictNumbers(parts_us={"client": 40.0, "interpreter": 227.0, "latency": 173.0})
     for route in factories.ROUTES:
         judge(run, route, word="client_cpu", certainty="likely", numbers=asdict(numbers))
-    (sentence,) = told(run)["What bounds it"].sentences
+    (sentence,) = told(run)["Bottleneck"].sentences
     assert sentence.startswith(
         "The client’s work and its workers’ waits for each other take the largest part"
     )
@@ -152,7 +152,7 @@ def test_failed_requests_are_what_the_answer_is_about(run: Run) -> None:
     for route in factories.ROUTES:
         judge(run, route, word="unknown", certainty=None, finding=asdict(Finding(Basis.FAILED_REQUESTS)))
     found = told(run)
-    assert found["What bounds it"].sentences == ("Nothing was measured: each slice had a failed request.",)
+    assert found["Bottleneck"].sentences == ("Nothing was measured: each slice had a failed request.",)
 
 
 def test_the_step_of_the_orm_in_a_disturbed_run_is_not_what_raw_sql_would_save(run: Run) -> None:
@@ -185,7 +185,7 @@ def test_a_share_that_rounds_to_nothing_is_said_in_words(run: Run) -> None:
     for route in factories.ROUTES:
         judge(run, route, **graded("good", 0.0002))
     assert told(run)["How sure"].sentences == (
-        "The measurement is undisturbed: others took less than 0.1 % of the time.",
+        "The measurement is undisturbed: other work took less than 0.1 % of the time.",
     )
 
 
@@ -222,7 +222,7 @@ def test_the_orm_is_told_of_the_fewest_clients() -> None:
 def test_each_point_has_the_clients_of_a_run_with_several_numbers_of_them() -> None:
     run = add_cpu_accounts(factories.make_results(factories.make_run(), clients=(1, 8)))
     found = told(run)
-    assert all("8 clients: " in text for text in found["What bounds it"].sentences)
+    assert all("8 clients: " in text for text in found["Bottleneck"].sentences)
     assert found["What the ORM adds"].sentences[0].startswith("1 client: ")
     assert found["How sure"].sentences[0].startswith("The measurement of 8 clients is ")
     assert all("8 clients: " in text for text in found["What to do next"].sentences)
@@ -317,8 +317,8 @@ def test_no_point_is_empty() -> None:
 
 def test_a_suite_has_the_means_of_its_layers() -> None:
     found = told(make_catalog_run("driver-suite-published"))
-    assert list(found) == ["What bounds it", "How the layers compare", "How sure", "What to do next"]
-    assert "in all 7 workloads" in found["What bounds it"].sentences[0]
+    assert list(found) == ["Bottleneck", "How the layers compare", "How sure", "What to do next"]
+    assert "in all 7 workloads" in found["Bottleneck"].sentences[0]
     assert "geometric mean" in found["How the layers compare"].sentences[0]
 
 
@@ -334,7 +334,7 @@ def test_a_much_disturbed_suite_is_to_be_measured_again() -> None:
 def test_the_sentences_and_charts_of_a_suite_are_about_one_setting() -> None:
     run = add_cpu_accounts(make_catalog_run("driver-suite"))
     found = told(run)
-    variant, _colon, _verdict = found["What bounds it"].sentences[0].partition(":")
+    variant, _colon, _verdict = found["Bottleneck"].sentences[0].partition(":")
     layer, _dot, setting = variant.partition(" · ")
     assert found["How the layers compare"].sentences[0].startswith(f"{setting}: geometric mean")
     means, spent = part(read(run))["figures"]
@@ -380,12 +380,14 @@ def test_the_worst_grade_is_told_with_its_cause(run: Run) -> None:
     for route in factories.ROUTES:
         judge(run, route, **graded("good", 0.01))
     assert told(run)["How sure"].sentences == (
-        "The measurement is undisturbed: others took at most 1.0 % of the time.",
+        "The measurement is undisturbed: other work took at most 1.0 % of the time.",
     )
     judge(run, "tcp", **graded("poor", 0.31, Disturbance("run_queue", "host", 60.0, 0.28, 1.2, ("gcc",))))
     point = told(run)["How sure"]
     assert point.mark == "poor"
-    assert point.sentences == ("The measurement is much disturbed: others took at most 31.0 % of the time.",)
+    assert point.sentences == (
+        "The measurement is much disturbed: other work took at most 31.0 % of the time.",
+    )
     assert point.lines[0].text.startswith("Django ORM · tcp: 28 % of the time in the run queue")
     assert "gcc" in point.lines[0].text
 
@@ -448,8 +450,9 @@ def far_away() -> Run:
 def test_what_distance_costs_comes_after_the_advice_with_its_route() -> None:
     *advised, last = told(far_away())["What to do next"].sentences
     assert advised
-    assert all("distance" not in text for text in advised)
-    assert last == "tcp: In this run 0.5 ms of distance cost 500 µs: 726 instead of 226 µs, ×3.21."
+    assert all("network delay" not in text for text in advised)
+    cost = "In this run 0.5 ms of simulated network delay cost 500 µs"
+    assert last == f"tcp: {cost}: 726 instead of 226 µs, ×3.21."
 
 
 def test_the_cost_of_distance_has_the_figures_of_the_comparison() -> None:
@@ -475,8 +478,8 @@ def test_a_disturbed_run_does_not_tell_what_distance_costs() -> None:
 
 def test_a_run_without_cpu_accounts_claims_nothing() -> None:
     found = told(factories.make_results(factories.make_run()))
-    assert found["What bounds it"].sentences == ("Not known: this run has no CPU accounts.",)
-    assert found["How sure"].sentences == ("How undisturbed the measurement was is not known.",)
+    assert found["Bottleneck"].sentences == ("Not known: this run has no CPU accounts.",)
+    assert found["How sure"].sentences == ("pgperf could not find out how disturbed the measurement was.",)
     assert "What to do next" not in found
 
 

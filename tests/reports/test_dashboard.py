@@ -121,6 +121,30 @@ def test_the_line_of_a_benchmark_has_its_runs_of_equal_definition_on_the_databas
     assert row.range == "4 runs, 200 … 230 µs"
 
 
+def test_beside_a_single_run_of_its_definition_stands_the_longest_series_by_name() -> None:
+    for us in (200.0, 210.0, 220.0):
+        measured(us)
+    for us in (300.0, 310.0):
+        measured(us, definition_hash="ab" * 32)
+    measured(500.0, definition_hash="0" * 64)
+    row = shown().benchmarks[0]
+    assert row.figure == "500 µs"
+    assert row.series.us == (200.0, 210.0, 220.0)
+    named = "longest series (definition 9f2c9f2c on demo, without the last result)"
+    assert row.range == f"{named}: 3 runs, 200 … 220 µs"
+    measured(510.0, definition_hash="0" * 64)
+    row = shown().benchmarks[0]
+    assert (row.series.us, row.longest) == ((500.0, 510.0), None)
+
+
+def test_tests_of_a_verdict_are_not_the_longest_series() -> None:
+    for us in (200.0, 210.0):
+        measured(us, intervention="double_clients")
+    measured(500.0, definition_hash="0" * 64)
+    row = shown().benchmarks[0]
+    assert (row.series.us, row.longest, row.range) == ((500.0,), None, "")
+
+
 def test_the_last_change_of_the_line_is_told_with_direction_and_date() -> None:
     levels = [[measured(us + at % 3) for at in range(9)] for us in (200.0, 260.0, 230.0)]
     _first, second, third = levels
@@ -275,6 +299,24 @@ def test_a_disturbed_newest_run_needs_attention_until_a_quiet_one() -> None:
     measured()
     assert concern.subject not in subjects(shown())
     assert [head.caution for line in shown().benchmarks if (head := line.headline)] == [""]
+
+
+def test_what_is_not_named_is_counted_with_a_link_to_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "MOST_ROWS", 1)
+    factories.make_worker()
+    for name in ("one", "two"):
+        database = factories.make_database(name)
+        make_slower(database=database)
+        factories.make_run(Run.Status.FAILED, database=database)
+        factories.make_schedule(database=database, outcome="refused", reason="no")
+    closing = [each for each in shown().concerns if each.rows]
+    assert [(each.subject, each.rows, each.query) for each in closing] == [
+        ("And 1 more run failed or was lost", "run", "status__in=failed,lost"),
+        ("And 1 more benchmark got slower", "run", "status__exact=done"),
+        ("And 1 more schedule started no run", "schedule", "enabled__exact=1&outcome__in=refused,skipped"),
+    ]
+    monkeypatch.setattr(attention, "MOST_ROWS", 2)
+    assert not any(each.rows for each in shown().concerns)
 
 
 def test_what_got_slower_in_the_last_week_needs_attention_and_leads_to_its_history() -> None:

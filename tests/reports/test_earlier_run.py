@@ -19,7 +19,7 @@ from tests.cpu_accounts import add_cpu_accounts
 
 pytestmark = pytest.mark.django_db
 
-QUESTION = "Against the run before"
+QUESTION = "Since the last run"
 
 
 def stored(**more: Any) -> Run:
@@ -27,7 +27,7 @@ def stored(**more: Any) -> Run:
 
 
 def told(run: Run, before: Run) -> Point:
-    changes = changes_up_to(run, Run.objects.all())
+    changes, _count = changes_up_to(run, Run.objects.all())
     (point,) = [each for each in answer.points(read(run, before, changes)) if each.question == QUESTION]
     return point
 
@@ -62,12 +62,13 @@ def test_an_unknown_difference_says_why() -> None:
         row.verdict = {**row.verdict, "grade": {"word": "poor", "share": 0.4, "disturbances": []}}
         row.save()
     (sentence,) = told(run, before).sentences
-    assert sentence == f"Not known: a disturbance may explain the difference from {before} of {day(before)}."
+    named = f"{before} of {day(before)}"
+    assert sentence == f"Inconclusive: a disturbance may explain the difference from {named}."
     for level in run.summary["levels"]:
         for values in (values for name in ("log_us", "log_over", "us_over") for values in level[name]):
             values[:] = [value + (-1) ** place * abs(value) for place, value in enumerate(values)]
     run.save()
-    assert told(run, before).sentences[0].startswith("Not known: the intervals are too wide")
+    assert told(run, before).sentences[0].startswith("Inconclusive: the intervals are too wide")
 
 
 def test_a_difference_that_may_be_chance_among_many_is_not_too_wide() -> None:
@@ -78,10 +79,8 @@ def test_a_difference_that_may_be_chance_among_many_is_not_too_wide() -> None:
     before.save()
     run.save()
     (sentence,) = told(run, before).sentences
-    assert (
-        sentence
-        == f"Not known: among so many comparisons, the difference from {before} of {day(before)} can be chance."
-    )
+    named = f"{before} of {day(before)}"
+    assert sentence == f"Inconclusive: among so many comparisons, the difference from {named} can be chance."
 
 
 def test_routes_that_changed_otherwise_are_named() -> None:
@@ -107,7 +106,7 @@ def test_a_run_without_an_earlier_one_says_nothing() -> None:
 
 def test_a_first_run_says_that_none_is_earlier() -> None:
     (point,) = (each for each in answer.points(read(stored(), is_first=True)) if each.question == QUESTION)
-    assert point.sentences == ("You see no earlier finished run of this definition on this database.",)
+    assert point.sentences == ("You see no earlier completed run of this definition on this database.",)
     test = stored()
     test.intervention = "lower_layer"
     assert QUESTION not in {each.question for each in answer.points(read(test, is_first=True))}
@@ -144,6 +143,20 @@ def test_a_change_that_lasts_is_told_after_the_run_before_has_it_too() -> None:
     )
 
 
+def test_without_a_change_that_lasts_it_says_so() -> None:
+    said = "No lasting change in the last 9 runs."
+    before, run = stored(), stored()
+
+    def sentences(count: int, *changes: ChangePoint) -> tuple[str, ...]:
+        points = answer.points(read(run, before, list(changes), counted=count))
+        (point,) = [each for each in points if each.question == QUESTION]
+        return point.sentences
+
+    assert sentences(9) == (f"As fast as {before} of {day(before)}.", said)
+    assert said not in sentences(9, change(run, "django_orm · socket", 12))
+    assert sentences(8) == (f"As fast as {before} of {day(before)}.",)  # too few to look for one
+
+
 def test_a_change_of_a_layer_below_concerns_the_answer_and_that_of_another_variant_does_not() -> None:
     before, run = stored(), stored()
     for label in ("libpq · socket", "django_orm · elsewhere"):
@@ -169,6 +182,8 @@ def test_a_change_of_a_suite_s_headline_figure_names_no_workload() -> None:
 def test_a_suite_has_the_last_change_only() -> None:
     before, run = (add_cpu_accounts(make_catalog_run("driver-suite-published")) for _ in range(2))
     assert QUESTION not in {each.question for each in answer.points(read(run, before))}
+    (none,) = [each for each in answer.points(read(run, before, counted=9)) if each.question == QUESTION]
+    assert none.sentences == ("No lasting change in the last 9 runs.",)
     label = run.variants.exclude(layer="libpq").values_list("label", flat=True)[0]
     found = change(before, label, 5)
     point = told(run, before)

@@ -299,6 +299,18 @@ def test_the_environment_is_compared_with_that_of_the_run_before(
     assert fourth["differences"] == []
 
 
+def test_the_first_run_of_a_full_window_is_not_taken_for_the_first_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the run before it was deleted, it is compared with none, and so keeps that open."""
+    monkeypatch.setattr(changes, "WINDOW", 2)
+    runs = make_history(4, environment=_other_kernel)
+    record_all(runs[:3])
+    Run.objects.filter(pk=runs[2].pk).update(environment_changes=None)
+    changes.record(runs[3])
+    assert Run.objects.get(pk=runs[2].pk).environment_changes is None
+
+
 def test_what_a_comparison_lists_is_marked_but_no_captured_statement() -> None:
     def environment(at: int) -> dict[str, Any]:
         return {

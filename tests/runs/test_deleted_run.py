@@ -1,4 +1,4 @@
-"""A level outlives the run with which it began."""
+"""A level outlives the run with which it began, and so does a change of the environment."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +9,7 @@ from django.db.models.signals import pre_delete
 from pgperf import signals
 from pgperf.models import ChangePoint, Run
 from pgperf.runs import changes
+from tests import factories
 from tests.histories import make_history
 
 pytestmark = pytest.mark.django_db
@@ -89,3 +90,18 @@ def test_the_last_run_of_a_benchmark_takes_its_level_along(runs: list[Run]) -> N
     Run.objects.filter(pk__gt=first).delete()
     Run.objects.get(pk=first).delete()
     assert begun() == set()
+
+
+@pytest.mark.parametrize("places", [(2,), (1, 2)])
+def test_the_next_run_s_environment_is_compared_again(places: tuple[int, ...]) -> None:
+    """With that of the run before those that were deleted, when the next run ends."""
+    other = {**factories.ENVIRONMENT, "python": "3.13.0"}
+    made = make_history(5, environment=lambda at: other if at > 1 else factories.ENVIRONMENT)
+    for each in made[:-1]:
+        changes.record(each)
+    Run.objects.filter(pk__in=[made[place].pk for place in places]).delete()
+    changes.record(made[-1])
+    differences = [["python", factories.ENVIRONMENT["python"], "3.13.0"]]
+    found = Run.objects.get(pk=made[3].pk).environment_changes
+    assert found == {"since": made[places[0] - 1].pk, "differences": differences}
+    assert Run.objects.get(pk=made[4].pk).environment_changes == {"since": made[3].pk, "differences": []}

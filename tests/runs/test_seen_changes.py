@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pgperf.models import ChangePoint, Run
-from pgperf.runs.seen_changes import seen_changes
+from pgperf.runs.seen_changes import changes_up_to, seen_changes
 from tests.histories import BASE, LABEL, make_history
 
 pytestmark = pytest.mark.django_db
@@ -23,6 +23,12 @@ def test_a_change_is_known_to_those_who_see_all_runs_of_its_levels(hidden: int, 
     every = Run.objects.all()
     known = seen_changes(every, every.exclude(pk=runs[hidden].pk))
     assert [each.run_id for each in known] == [runs[at].pk for at in seen]
+
+
+def test_the_runs_up_to_one_are_counted_as_far_as_they_are_seen() -> None:
+    runs = make_history(5)
+    assert changes_up_to(runs[3], Run.objects.all()) == ([], 4)
+    assert changes_up_to(runs[3], Run.objects.exclude(pk=runs[1].pk)) == ([], 3)
 
 
 def test_changes_are_read_where_their_runs_are(settings: Any) -> None:

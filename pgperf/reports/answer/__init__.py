@@ -1,4 +1,4 @@
-"""A run's answer in a few sentences: what bounds it, what the ORM adds, how sure that is, what to try.
+"""A run's answer in a few sentences: the bottleneck, what the ORM adds, how sure that is, what to try.
 
 The first topic of a run's page shows it. Each point is a question with its answer and evidence, and a
 module of its own makes it.

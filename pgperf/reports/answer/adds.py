@@ -50,7 +50,7 @@ def _added(rows: RunRows) -> Iterator[Point]:
     if told := comparisons.workload_headlines(rows.comparisons):
         yield Point(_("Between the workloads"), tuple(told), anchor="comparisons")
     if told := comparisons.environment_headlines(rows.comparisons):
-        yield Point(_("What the environment changes"), tuple(told), anchor="comparisons")
+        yield Point(_("What the Python environment changes"), tuple(told), anchor="comparisons")
 
 
 def _layers(shown: Sequence[Ladder], rows: RunRows) -> Iterator[Point]:

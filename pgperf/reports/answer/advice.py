@@ -36,12 +36,21 @@ def points(rows: RunRows) -> Iterator[Point]:
         sentences.append(of_routes(text, own, shown, load_of(own, rows)))
         lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
     lines += map(Note, more(len(groups) - _MOST))
+    sentences += islice(_besides(rows, told), _MOST - len(sentences))
     sentences += islice(_distances(rows, told), _MOST_DISTANCES)
     sentences += [] if any(each.repeats for each in told.values()) else _narrower(rows)
     if sentences:
         names = dict.fromkeys(chain.from_iterable(told[row.pk].benchmarks for row in shown))
         anchor = "verdicts" if groups else ""
         yield Point(question, tuple(sentences), tuple(lines), anchor=anchor, benchmarks=tuple(names))
+
+
+def _besides(rows: RunRows, told: Mapping[int, ShownStep]) -> Iterator[str]:
+    """Advice on connections beside the main one."""
+    shown = judged(rows)
+    for row in shown:
+        if text := told[row.pk].besides:
+            yield of_routes(text, [row], shown, load_of([row], rows))
 
 
 def _distances(rows: RunRows, told: Mapping[int, ShownStep]) -> Iterator[str]:

@@ -16,16 +16,19 @@ from pgperf.reports.table import Note
 
 
 def points(rows: RunRows) -> Iterator[Point]:
-    """What the answer is about, set against the run before, with the last change that lasted; of a
-    suite that change only.
+    """What the answer is about, set against the run before, with the last change that lasted, or that
+    there is none in enough runs; of a suite the latter only.
     """
-    question = _("Against the run before")
+    question = _("Since the last run")
     if rows.is_first and not rows.run.intervention:
-        yield Point(question, (_("You see no earlier finished run of this definition on this database."),))
+        alone = _("You see no earlier completed run of this definition on this database.")
+        yield Point(question, (alone,), longest=rows.longest)
     if rows.before is None:
         return
     sentences, lines = ((), ()) if rows.is_suite else _beside(rows.before, rows)
     change = earlier_run.newest(rows.changes, _concerned(rows))
+    if change is None and (steady := earlier_run.no_change(rows.counted)):
+        sentences += (steady,)
     if sentences or change:
         yield Point(question, sentences, lines, before=rows.before, change=change)
 

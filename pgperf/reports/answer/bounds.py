@@ -1,4 +1,4 @@
-"""What bounds it."""
+"""The bottleneck."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ from pgperf.reports.table import CAUTION, Note
 
 
 def points(rows: RunRows) -> Iterator[Point]:
-    question = _("What bounds it")
+    question = _("Bottleneck")
     if rows.is_suite:
         sentences = tuple(verdicts.suite_headlines(rows.variants))
         yield Point(question, sentences or (no_verdict(),), anchor="verdicts" if sentences else "")

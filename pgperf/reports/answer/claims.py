@@ -52,18 +52,20 @@ def _takes_most() -> dict[str, str]:
         "pooler_cpu": _("The pooler’s own work takes the largest part of the time"),
         "proxy_cpu": _("The web proxy’s own work takes the largest part of the time"),
         "web_cpu": _("The web server’s own work, with the view, takes the largest part of the time"),
-        "interpreter": _("The workers of a client process wait for each other: they share an interpreter"),
+        "interpreter": _(
+            "The workers of a client process wait for each other: they share a GIL or an event loop"
+        ),
         "web_workers": _("All workers of the web server are busy, and requests wait for one"),
-        "network": _("The network of a load host carries as much as it can"),
+        "network": _("The network of a load host is saturated"),
         "pool_queue": _("The largest part of the time is waiting for a server connection of the pool"),
         "server_lock": _("The largest part of the time is waiting for locks in the server"),
         "server_io": _("The largest part of the time is waiting for the server’s disks"),
         "server_wait": _("The largest part of the time is other waiting in the server"),
         "latency": _(
-            "The largest part of the time is waiting between client and server: the network and waking up"
+            "The largest part of the time is waiting between client and server: the network and wake-up"
         ),
         "schedule": _(
-            "Nothing: it holds the rate that was asked for, and its clients wait for their schedule"
+            "None: it sustains the rate that was asked for, and its clients wait for their arrival schedule"
         ),
         "disturbed": _("Not known: other work disturbed the measurement too much"),
         "unknown": _("Not known: figures are missing"),
@@ -72,9 +74,9 @@ def _takes_most() -> dict[str, str]:
 
 def _used_up() -> dict[str, str]:
     return {
-        "client_cpu": _("The clients’ CPUs are used up"),
-        "server_cpu": _("The server’s CPUs are used up"),
-        "pooler_cpu": _("The pooler’s CPU is used up"),
-        "proxy_cpu": _("The web proxy’s CPUs are used up"),
-        "web_cpu": _("The web server’s CPUs are used up"),
+        "client_cpu": _("The clients’ CPUs are saturated"),
+        "server_cpu": _("The server’s CPUs are saturated"),
+        "pooler_cpu": _("The pooler’s CPU is saturated"),
+        "proxy_cpu": _("The web proxy’s CPUs are saturated"),
+        "web_cpu": _("The web server’s CPUs are saturated"),
     }

@@ -35,16 +35,16 @@ def graded(grade: Grade, load: str = "") -> str:
     what = _("The measurement of %s") % load if load else _("The measurement")
     text = texts.get(GradeWord(grade.word)) if grade.word in set(GradeWord) else None
     if text is None:
-        return _("How undisturbed the measurement was is not known.")
+        return _("pgperf could not find out how disturbed the measurement was.")
     text %= what
     if grade.share is None:
         return f"{text}."
     if grade.share < verdicts.LEAST_SHARE:
-        return _("%s: others took less than 0.1 %% of the time.") % text
+        return _("%s: other work took less than 0.1 %% of the time.") % text
     names = {"text": text, "share": number_format.percent(grade.share)}
     if grade.others != grade.share:
         return _("%(text)s: all disturbances took at most %(share)s of the time.") % names
-    return _("%(text)s: others took at most %(share)s of the time.") % names
+    return _("%(text)s: other work took at most %(share)s of the time.") % names
 
 
 def disturbances(row: VariantResult | None, grade: Grade) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pgperf.models import ChangePoint, Run
+from pgperf.reports.history import Line
 from pgperf.reports.table import Note
 from pgperf.runs.change_text import sentence
 
@@ -12,7 +13,7 @@ class Point:
     """A question with its answer; `lines` are the evidence. `mark` is "good", "fair" or "poor"
     where the answer is a grade. `anchor`: the section with all of the evidence. `benchmarks`: names
     of those that measure what is advised. `before`: the run that this one is set against, `change`:
-    the newest lasting change over the runs.
+    the newest lasting change over the runs, `longest`: other runs of the benchmark.
     """
 
     question: str
@@ -23,6 +24,7 @@ class Point:
     benchmarks: tuple[str, ...] = ()
     before: Run | None = None
     change: ChangePoint | None = None
+    longest: Line | None = None
 
     @property
     def change_text(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether it held its rates."""
+"""Whether it sustained its rates."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from pgperf.reports.labels import measured
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Note
 
-#: Sentences on rates that were not held; the section has all.
+#: Sentences on rates that were not sustained; the section has all.
 _MOST = 3
 
 
@@ -22,9 +22,9 @@ def points(rows: RunRows) -> Iterator[Point]:
         return
     told = open_loops.sentences(shown)
     text = ngettext(
-        "%(held)d of %(count)d variant with a rate held it.",
-        "%(held)d of %(count)d variants with a rate held it.",
+        "%(held)d of %(count)d variant with a rate sustained it.",
+        "%(held)d of %(count)d variants with a rate sustained it.",
         len(shown),
     )
     sentence = text % {"held": len(shown) - len(told), "count": len(shown)}
-    yield Point(_("Whether rates were held"), (sentence,), tuple(map(Note, told[:_MOST])), anchor="rate")
+    yield Point(_("Rates sustained"), (sentence,), tuple(map(Note, told[:_MOST])), anchor="rate")

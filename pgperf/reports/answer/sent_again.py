@@ -58,7 +58,7 @@ def points(rows: RunRows) -> Iterator[Point]:
     about = " ".join([*_measured(told[0]), *_others(len(found) - len(told))])
     lines = [*(short_sql(each.statement.text, _LINE) for each in told), *filter(None, [about])]
     sentences = tuple(_sentence(each, named=named, of_one_client=len(loads) > 1) for each in told)
-    yield Point(_("What is sent again"), sentences, tuple(map(Note, lines)), anchor="captures")
+    yield Point(_("Repeated statements (N+1)"), sentences, tuple(map(Note, lines)), anchor="captures")
 
 
 def _found(rows: RunRows) -> Iterator[SentAgain]:
@@ -125,6 +125,4 @@ def _measured(found: SentAgain) -> Iterator[str]:
 
 def _others(count: int) -> Iterator[str]:
     if count:
-        yield (
-            ngettext("%d more statement is sent again.", "%d more statements are sent again.", count) % count
-        )
+        yield (ngettext("%d more statement is repeated.", "%d more statements are repeated.", count) % count)

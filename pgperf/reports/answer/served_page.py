@@ -14,6 +14,6 @@ from pgperf.reports.table import CAUTION, Note
 def points(rows: RunRows) -> Iterator[Point]:
     """None where the bodies are as long as the page."""
     if told := tuple(page_lengths.cautions(rows)):
-        text = _("Perhaps not: the lengths of the answers differ too much.")
+        text = _("The web servers may answer with another page: the response lengths differ too much.")
         lines = tuple(Note(each, CAUTION) for each in told)
-        yield Point(_("Whether it is the page"), (text,), lines, str(GradeWord.POOR), anchor="requests")
+        yield Point(_("Response check"), (text,), lines, str(GradeWord.POOR), anchor="requests")

@@ -68,11 +68,10 @@ def read(viewer: Viewer) -> Dashboard:
     all_databases = _latest_first(viewer.rows(Database), on_database)
     all_benchmarks = _latest_first(viewer.rows(Benchmark).only("name", "title", "database_id"), of_benchmark)
     shown_databases, shown_benchmarks = all_databases[:MOST_DATABASES], all_benchmarks[:MOST_BENCHMARKS]
-    wanted = {row.pk: of_benchmark[row.pk] for row in shown_benchmarks if row.pk in of_benchmark}
-    heads = headlines.headlines(
-        viewer, {*wanted.values(), *(on_database.get(row.pk, 0) for row in shown_databases)}
-    )
-    over_runs = series.series(viewer, [heads[run] for run in wanted.values() if run in heads])
+    longest = newest.longest_by_benchmark(last)
+    wanted = {each[row.pk] for row in shown_benchmarks for each in (of_benchmark, longest) if row.pk in each}
+    heads = headlines.headlines(viewer, {*wanted, *(on_database.get(row.pk, 0) for row in shown_databases)})
+    over_runs = series.series(viewer, [heads[run] for run in wanted if run in heads])
     is_new = viewer.sees(Run) and not any(row.status == Run.Status.DONE for row in last)
     on_page = [heads[run] for row in shown_databases if (run := on_database.get(row.pk, 0)) in heads]
     facts = attention.Facts(
@@ -85,7 +84,7 @@ def read(viewer: Viewer) -> Dashboard:
         first_steps=first_steps(viewer, online) if is_new else None,
         databases=databases.cards(shown_databases, on_database, heads),
         more_databases=len(all_databases) - len(shown_databases),
-        benchmarks=benchmarks.rows(shown_benchmarks, of_benchmark, heads, over_runs),
+        benchmarks=benchmarks.rows(shown_benchmarks, of_benchmark, longest, heads, over_runs),
         more_benchmarks=len(all_benchmarks) - len(shown_benchmarks),
         active=under_way,
         workers=_shown(online) if viewer.sees(Worker) else (),

@@ -28,8 +28,8 @@ from pgperf.runs import broker, retention
 from pgperf.runs.change_text import since
 
 Outcome = Schedule.Outcome
-#: Runs that are named; the list of runs has the others.
-MOST_RUNS = 5
+#: Rows that one kind of concern names; the lists have the others.
+MOST_ROWS = 5
 _MOST_TEXT = 200
 #: Raw blocks of some thousands of runs.
 MUCH_BYTES = 2**30
@@ -39,17 +39,18 @@ MUCH_BYTES = 2**30
 class Concern:
     """`remedy` says what to do, `command` is one to type. `run`, `database` and `schedule` are rows
     to link to, by primary key; `history` is the benchmark whose results over runs to link to, and the
-    `query` of that page.
+    `query` of that page. `rows` names the list to link to, with its `query`.
     """
 
     subject: str
-    text: str
+    text: str = ""
     remedy: str = ""
     command: str = ""
     run: int | None = None
     database: int | None = None
     schedule: int | None = None
     history: int | None = None
+    rows: Literal["", "run", "schedule"] = ""
     query: str = ""
     level: Literal["warning", "error"] = "warning"
 
@@ -89,16 +90,21 @@ def concerns(viewer: Viewer, facts: Facts) -> list[Concern]:
 
 def _lost(viewer: Viewer, broken: Sequence[int], silent: Sequence[Run]) -> Iterator[Concern]:
     """In one query, or two where an error names other runs."""
-    rows = viewer.rows(Run).filter(pk__in=broken[:MOST_RUNS]).order_by("-pk")
+    rows = viewer.rows(Run).filter(pk__in=broken[:MOST_ROWS]).order_by("-pk")
     ended = list(rows.only("benchmark_name", "database_name", "status", "error"))
     errors = named_each([run.error for run in ended], viewer.user)
-    for run in silent[:MOST_RUNS]:
+    for run in silent[:MOST_ROWS]:
         text = _("Its worker is silent, so it counts as lost.")
         yield Concern(_on(run), text, _lost_remedy(), run=run.pk, level="error")
     for run, error in zip(ended, errors, strict=True):
         is_lost = run.status == Run.Status.LOST
         remedy = _lost_remedy() if is_lost else _("Correct the cause, then run the benchmark again.")
         yield Concern(_on(run), _first_line(error), remedy, run=run.pk, level="error")
+    more = sum(max(0, len(each) - MOST_ROWS) for each in (broken, silent))
+    if more:
+        text = ngettext("And %d more run failed or was lost", "And %d more runs failed or were lost", more)
+        # The list settles first which of the silent ones are lost.
+        yield Concern(text % more, rows="run", query="status__in=failed,lost", level="error")
 
 
 def _on(run: Run) -> str:
@@ -148,7 +154,7 @@ def _versions(viewer: Viewer, workers: Workers) -> Iterator[Concern]:
 def _slower(viewer: Viewer) -> Iterator[Concern]:
     """In at most three queries."""
     found = slower(viewer)
-    for each in found[:MOST_RUNS]:
+    for each in found[:MOST_ROWS]:
         run = each.run
         names = {"benchmark": run.benchmark_name, "database": run.database_name}
         numbers = number_format.in_one_unit(before=each.before_us, after=each.after_us)
@@ -167,6 +173,9 @@ def _slower(viewer: Viewer) -> Iterator[Concern]:
             history=run.benchmark_id if links else None,
             query=urlencode(line),
         )
+    if (more := len(found) - MOST_ROWS) > 0:
+        text = ngettext("And %d more benchmark got slower", "And %d more benchmarks got slower", more)
+        yield Concern(text % more, rows="run", query="status__exact=done")
 
 
 def _disturbed(shown: Iterable[Headline]) -> Iterator[Concern]:
@@ -202,12 +211,16 @@ def _writers(viewer: Viewer, databases: Sequence[Database], done: Sequence[int])
 def _not_started(viewer: Viewer) -> Iterator[Concern]:
     """Schedules that started no run when they were due last, in one query."""
     rows = viewer.rows(Schedule).filter(enabled=True, outcome__in=(Outcome.REFUSED, Outcome.SKIPPED))
-    for row in rows.select_related("benchmark", "database").order_by("-last_due_at")[:MOST_RUNS]:
+    found = list(rows.select_related("benchmark", "database").order_by("-last_due_at"))
+    for row in found[:MOST_ROWS]:
         names = {"schedule": row.pk, "benchmark": row.benchmark, "database": row.database}
         subject = _("Schedule %(schedule)d, %(benchmark)s on %(database)s, started no run") % names
         refused = _("Correct the cause. Saving the schedule makes you its owner.")
         remedy = refused if row.outcome == Outcome.REFUSED else _("It starts the next run when that is due.")
         yield Concern(subject, _first_line(row.reason), remedy, schedule=row.pk)
+    if (more := len(found) - MOST_ROWS) > 0:
+        text = ngettext("And %d more schedule started no run", "And %d more schedules started no run", more)
+        yield Concern(text % more, rows="schedule", query="enabled__exact=1&outcome__in=refused,skipped")
 
 
 def _not_asked(viewer: Viewer) -> Iterator[Concern]:

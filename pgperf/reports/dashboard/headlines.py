@@ -1,13 +1,13 @@
 """The headline figures of runs, with the variants that they are of."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.headline import figure, headline
-from pgperf.core.records import Variant
+from pgperf.core.records import VARIANT_FIELDS, Variant
 from pgperf.core.time_units import unit_of
 from pgperf.models import Run, VariantResult
 from pgperf.reports import number_format
@@ -15,11 +15,10 @@ from pgperf.reports.dashboard.viewer import Viewer
 from pgperf.reports.labels import variant_title
 from pgperf.reports.verdicts import ShownVerdict, verdict_of
 
-_IDENTITY = tuple(each.name for each in fields(Variant))
 #: What the dashboard shows of a run; the definition, the environment and the summary are large.
 _OF_RUN = ("benchmark_id", "benchmark_name", "database_id", "database_name", "status", "quick",
            "definition_hash", "finished_at", "error")  # fmt: skip
-_OF_ROW = (*_IDENTITY, "run_id", "label", "ops_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+_OF_ROW = (*VARIANT_FIELDS, "run_id", "label", "ops_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
            "cpu_us_per_op", "cpu_account", "verdict")  # fmt: skip
 
 
@@ -98,8 +97,8 @@ def _chosen(runs: Iterable[int]) -> list[int]:
     """The primary keys of the headline variants of the runs."""
     rows = VariantResult.objects.filter(run__in=runs, control=0).order_by("run", "position")
     by_run: dict[int, dict[int, Variant]] = {}
-    for run, pk, *identity in rows.values_list("run_id", "pk", *_IDENTITY):
-        by_run.setdefault(run, {})[pk] = Variant(**dict(zip(_IDENTITY, identity, strict=True)))
+    for run, pk, *identity in rows.values_list("run_id", "pk", *VARIANT_FIELDS):
+        by_run.setdefault(run, {})[pk] = Variant.of_values(identity)
     return [pk for variants in by_run.values() for pk in _of_headline(variants)]
 
 

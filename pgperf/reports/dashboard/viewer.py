@@ -1,9 +1,10 @@
 """Whom a dashboard is for: what the admin site shows to the user, narrowed by groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from django.apps import apps
 from django.db.models import Model, QuerySet
 
 from pgperf.access import permissions
@@ -15,18 +16,20 @@ Perms = Mapping[str, bool]
 
 @dataclass(frozen=True)
 class Viewer:
-    """A user, and what the user may do with the models that the admin site has: add, change, delete
-    and view.
+    """A user, and what the user may do with pgperf's models that the admin site has: add, change,
+    delete and view. A model with which the user may do nothing is not among them.
     """
 
     user: Any
     models: Mapping[type[Model], Perms]
 
     @classmethod
-    def of(cls, user: Any, apps: Iterable[Mapping[str, Any]]) -> Self:
-        """`apps`: the site's list of apps for this user, as `AdminSite.each_context` gives it."""
-        models = [model for app in apps for model in app["models"]]
-        return cls(user, {model["model"]: model["perms"] for model in models})
+    def of(cls, request: Any, site: Any) -> Self:
+        """By the site's pages, as its own index asks them: its navigation may have other entries."""
+        models = filter(site.is_registered, apps.get_app_config("pgperf").get_models())
+        pages = map(site.get_model_admin, models)
+        shown = {each.model: each.get_model_perms(request) for each in pages if _is_shown(each, request)}
+        return cls(request.user, {model: perms for model, perms in shown.items() if any(perms.values())})
 
     def sees(self, model: type[Model]) -> bool:
         return self._may("view", model)
@@ -53,3 +56,7 @@ class Viewer:
 
     def _may(self, act: str, model: type[Model]) -> bool:
         return bool(self.models.get(model, {}).get(act))
+
+
+def _is_shown(page: Any, request: Any) -> bool:
+    return bool(page.has_module_permission(request))

@@ -12,7 +12,7 @@ from django.db.models import Count, Max, Min, QuerySet
 
 from pgperf.analysis.definition_diff import Difference
 from pgperf.core.records import Variant
-from pgperf.models import Benchmark, ChangePoint, Run
+from pgperf.models import Benchmark, ChangePoint, Run, VariantResult
 from pgperf.reports.disturbed import variants_in_doubt
 from pgperf.runs.seen_changes import seen_changes
 from pgperf.runs.step_series import Point, Series, Step, series_of, steps_of
@@ -44,9 +44,9 @@ class Line:
 @dataclass(frozen=True)
 class History:
     """`runs` are those of the chart, the oldest first, and `listed` those of them in the table;
-    `earlier` counts the runs before `runs`. `now` are the steps of the newest run, `series` those that
-    were asked for, `changes` the newest first. `disturbed`: the run and the label of each variant of
-    the series that was much disturbed.
+    `earlier` counts the runs before `runs`. `steps` are those of the runs, `now` has them of the
+    newest run, which may lack some, `series` those that were asked for, `changes` the newest first.
+    `disturbed`: the run and the label of each variant of the series that was much disturbed.
     """
 
     benchmark: Benchmark
@@ -70,6 +70,10 @@ class History:
     def later(self) -> bool:
         """Are there newer runs than those in the table?"""
         return self.listed[-1].pk != self.line.last
+
+    def has_variant(self, asked: str) -> bool:
+        """Is there a step of the variant that was asked for? "" asks for none."""
+        return not asked or any(step.variant == asked for step in self.steps)
 
     @cached_property
     def numbers(self) -> frozenset[int]:
@@ -122,8 +126,9 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
     runs = _runs(same, asked.before)
     if not runs:  # deleted meanwhile
         return None
-    steps = steps_of(line.last)
-    numbers, shown_steps = [run.pk for run in runs], _asked_steps(steps, asked)
+    numbers = [run.pk for run in runs]
+    steps = _steps(line.last, numbers)
+    shown_steps = _asked_steps(steps, asked)
     return History(
         benchmark,
         line,
@@ -137,6 +142,18 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
         earlier=same.filter(pk__lt=numbers[0]).count(),
         listed=_listed(runs, asked.before),
     )
+
+
+def longest_other(run: Run, visible: QuerySet[Run]) -> Line | None:
+    """Of the other lines of the run's benchmark, that with the most runs, two at least, of several the
+    latest; but for tests of a verdict. In one query.
+    """
+    if run.benchmark_id is None:
+        return None
+    lines = _lines(visible.filter(benchmark=run.benchmark_id, status=Run.Status.DONE))
+    own = run.database_id, run.definition_hash
+    others = (line for line in lines if not line.test and (line.database, line.definition) != own)
+    return max((line for line in others if line.count > 1), key=lambda line: line.count, default=None)
 
 
 def _runs(same: QuerySet[Run], before: int | None) -> list[Run]:
@@ -174,11 +191,32 @@ def _chosen(lines: Iterable[Line], asked: Asked) -> Line | None:
     return next(fitting, None)
 
 
+def _steps(last: int, numbers: Sequence[int]) -> dict[Step, Variant]:
+    """Those of the shown run with the most variants, then those that only the newest run has: either
+    may lack a layer or a route, whose series would go with it. A variant has one step, over the layer
+    below it in the fuller run.
+    """
+    newest, fullest = steps_of(last), _fullest(numbers)
+    if fullest is None or fullest == last:
+        return newest
+    found = steps_of(fullest)
+    known = {step.variant for step in found}
+    return found | {step: each for step, each in newest.items() if step.variant not in known}
+
+
+def _fullest(numbers: Sequence[int]) -> int | None:
+    """The run with the most variants, of several the latest; in one query."""
+    counts = VariantResult.objects.order_by().filter(run__in=numbers, control=0).values("run_id")
+    most = counts.annotate(variants=Count("pk")).order_by("-variants", "-run_id")
+    found: int | None = most.values_list("run_id", flat=True).first()
+    return found
+
+
 def _asked_steps(steps: Mapping[Step, Variant], asked: Asked) -> list[Step]:
     if asked.variant is None:
         return [*steps]
     named = [step for step in steps if step.variant == asked.variant]
-    return named or first_shown(steps)
+    return named or first_shown(steps)  # the page says so
 
 
 def first_shown(steps: Mapping[Step, Variant]) -> list[Step]:

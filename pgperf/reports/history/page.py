@@ -59,7 +59,7 @@ def no_changes(history: History) -> str:
     """What it means that there are none: too few runs to look for any, or no change."""
     count, least = history.line.count, LEAST_BEFORE + LEAST_AFTER
     if count < least:
-        text = _("There are too few runs to look for changes of level: %(count)d of %(least)d.")
+        text = _("There are too few runs to look for change points: %(count)d of %(least)d.")
         return text % {"count": count, "least": least}
     return _("No step has changed its level in these runs.")
 

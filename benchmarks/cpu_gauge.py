@@ -43,7 +43,6 @@ SOURCE = Path(__file__).with_suffix(".c")
 _SAMPLE = np.dtype([("at_ns", "<u8"), ("work_ns", "<u8")])
 _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=2")
 _CONFIDENCE = 0.99
-_PIPE_BYTES = 1 << 16
 #: The gauge's own scatter: where it hardly moves, it corrects nothing.
 _OWN_SCATTER = 0.01
 _BASELINE = "libpq · socket"

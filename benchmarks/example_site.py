@@ -39,9 +39,9 @@ def run_benchmark(stack_env: dict[str, str], *words: str, control: Control | Non
     return dict(json.loads(manage(stack_env, "pgperf", "run", "--json", *words, control=control)))
 
 
-def try_benchmark(stack_env: dict[str, str], *words: str) -> dict[str, Any]:
+def try_benchmark(stack_env: dict[str, str], *words: str, control: Control | None = None) -> dict[str, Any]:
     """The same, also of a run that failed: its `run.status` and `run.error` say so."""
-    ended = _ended(stack_env, ("pgperf", "run", "--json", *words))
+    ended = _ended(stack_env, ("pgperf", "run", "--json", *words), control)
     if not ended.said:
         raise _cannot_measure(ended)
     return dict(json.loads(ended.said))

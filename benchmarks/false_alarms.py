@@ -23,8 +23,9 @@ false alarms, so the bar is that of `--stopping` but for the upper end: the lowe
 interval is at most 5 %.
 
 `--out` keeps each run by its seed and its conditions, and runs that the file has are not repeated. A
-run that is refused because its blocks cannot fit is kept as refused and has no comparisons. More runs
-follow until there are as many comparisons as asked for, or until most runs were refused.
+run that is refused because its blocks cannot fit is kept as refused and has no comparisons. One whose
+client fails is kept as failed, and each bar counts it as a false "differs". More runs follow until
+there are as many comparisons as asked for, or until most runs were refused or failed.
 """
 
 import argparse
@@ -52,7 +53,7 @@ from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import limits
-from pgperf.core.exceptions import BudgetTooShort
+from pgperf.core.exceptions import BudgetTooShort, ClientFailed
 from pgperf.core.records import (
     ENDING,
     Cohort,
@@ -89,13 +90,16 @@ _CHANCE = 0.001
 
 @dataclass(frozen=True)
 class Bar:
-    """Limits as shares of the comparisons. `alarms` is None for too few comparisons."""
+    """Limits as shares of the comparisons. `alarms` is None for too few comparisons. Each run that
+    failed counts as a "differs".
+    """
 
     alarms: tuple[float, float] | None
     differs: float
 
-    def holds(self, found: Sequence[dict[str, Any]]) -> bool:
+    def holds(self, found: Sequence[dict[str, Any]], failed: int = 0) -> bool:
         alarms, differs = count(found)
+        differs += failed
         if self.alarms is None:
             chance = stats.binomtest(alarms, len(found), 0.05, alternative="greater").pvalue
             return bool(found and chance >= _CHANCE and differs <= self.differs * len(found))
@@ -105,18 +109,20 @@ class Bar:
 
 @dataclass(frozen=True)
 class RunsBar:
-    """Limits with the runs as the sample. `may_be_rarer`: fewer alarms than expected are right too."""
+    """Limits with the runs as the sample. `may_be_rarer`: fewer alarms than expected are right too.
+    Each run that failed counts as one that differs.
+    """
 
     expected: float = 0.05
     runs_that_differ: float = 0.05
     may_be_rarer: bool = False
 
-    def holds(self, found: Sequence[dict[str, Any]]) -> bool:
+    def holds(self, found: Sequence[dict[str, Any]], failed: int = 0) -> bool:
         runs = by_run(found)
         low, high = rate_of_runs(found)
-        differ = sum(count(rows)[1] > 0 for rows in runs)
+        differ = failed + sum(count(rows)[1] > 0 for rows in runs)
         as_rare = low <= self.expected and (self.may_be_rarer or self.expected <= high)
-        return as_rare and differ <= self.runs_that_differ * len(runs)
+        return as_rare and differ <= self.runs_that_differ * (len(runs) + failed)
 
 
 FULL = Bar((0.03, 0.07), 0.01)
@@ -156,10 +162,10 @@ def campaign(
     measured: Callable[[Sequence[json_lines.Unit]], json_lines.Measuring],
 ) -> list[json_lines.Line]:
     """The runs from the first seed on, from the file or measured, until they have as many comparisons
-    as are wanted. It gives up when most were refused. `pairs`: the comparisons of a run.
+    as are wanted. It gives up when most were refused or failed. `pairs`: the comparisons of a run.
     """
     runs: list[json_lines.Line] = []
-    while (lacking := _wanted(options) - len(comparisons(runs))) > 0 and not _mostly_refused(runs):
+    while (lacking := _wanted(options) - len(comparisons(runs))) > 0 and not _mostly_without(runs):
         first = options.seed + len(runs)
         units = [{**conditions, "seed": first + at} for at in range(math.ceil(lacking / pairs))]
         runs += json_lines.resumed(options.out, units, measured)
@@ -171,11 +177,13 @@ def judge(
 ) -> int:
     """Print the verdict; the exit code. Fewer comparisons than are wanted are not judged."""
     found, wanted = comparisons(runs), _wanted(options, at_least)
+    failed = [run for run in runs if run.get("failed")]
+    print("\n".join([f"failed: {len(failed)} of {len(runs)} runs", *map(_why_failed, failed)]))
     print(f"seeds {runs[0]['seed']} to {runs[-1]['seed']}")
     if len(found) < wanted:
         print(f"verdict: not judged: {len(found)} comparisons of a campaign of {wanted}")
         return 1
-    passed = bar.holds(found)
+    passed = bar.holds(found, len(failed))
     print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
     return 0 if passed else 1
 
@@ -188,8 +196,13 @@ def _wanted(options: argparse.Namespace, at_least: int = 0) -> int:
     return 1 if options.quick else max(options.comparisons, at_least)
 
 
-def _mostly_refused(runs: Sequence[json_lines.Line]) -> bool:
-    return 2 * sum(bool(run["refused"]) for run in runs) > len(runs)
+def _mostly_without(runs: Sequence[json_lines.Line]) -> bool:
+    """Were most of them refused, or did they fail?"""
+    return 2 * sum(bool(run["refused"] or run.get("failed")) for run in runs) > len(runs)
+
+
+def _why_failed(run: json_lines.Line) -> str:
+    return f"  seed {run['seed']}: {run['failed']}"
 
 
 def with_duplicates(plan: Plan) -> Plan:
@@ -310,21 +323,30 @@ def run_of(
     machine: RunSettings,
     is_wanted: Callable[[VariantComparison], bool],
 ) -> dict[str, Any]:
-    """One run: those of its comparisons that are wanted, and how it ended or why it was refused."""
+    """One run: those of its comparisons that are wanted, and how it ended, or why it was refused or
+    failed.
+    """
     what, collector = plan.definition, BlockCollector()
     try:
         outcome = execute(plan, routes, replace(machine, run_id=str(what.seed)), collector)
     except BudgetTooShort as refusal:
-        return {"refused": str(refusal), "ended": "", "seconds": None, "comparisons": []}
+        return _without_comparisons(refused=str(refusal))
+    except ClientFailed as failure:
+        return _without_comparisons(failed=str(failure))
     check_placement(outcome.plan.variants)
     summary = summarise(what, outcome.plan.variants, collector.blocks, django_driver())
     ending = Ending.from_json(outcome.environment.get(ENDING))
     return {
         "refused": "",
+        "failed": "",
         "ended": ending.reason if ending else "",
         "seconds": ending.seconds if ending else None,
         "comparisons": [judged(each, what.seed) for each in summary["comparisons"] if is_wanted(each)],
     }
+
+
+def _without_comparisons(*, refused: str = "", failed: str = "") -> dict[str, Any]:
+    return {"refused": refused, "failed": failed, "ended": "", "seconds": None, "comparisons": []}
 
 
 def judged(comparison: VariantComparison, seed: int) -> dict[str, Any]:

@@ -12,8 +12,9 @@ planted difference are not run again.
 
 The bar, for a campaign of 40 runs or more: at least 95 % of the runs call a planted 5 % *differs*,
 90 % a planted 2 %. None calls it in the wrong direction, and the middle one of the true differences
-is within a tenth of what was to be planted. A run whose time is refused has not called it. Fewer
-runs are shown but not judged. `--quick`: one run of 25 s with 25 % planted, which it must call.
+is within a tenth of what was to be planted. A run whose time is refused, or that fails, has not
+called it. Fewer runs are shown but not judged. `--quick`: one run of 25 s with 25 % planted, which it
+must call.
 """
 
 import argparse
@@ -39,7 +40,7 @@ from pgperf.analysis.outcome import DIFFERS, EQUIVALENT, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.core import limits
-from pgperf.core.exceptions import BudgetTooShort
+from pgperf.core.exceptions import BudgetTooShort, ClientFailed
 from pgperf.core.records import ENDING, Cohort, Definition, Ending, Plan, Route, WorkloadDefinition
 from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
@@ -49,7 +50,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYER, ROUTE = "psycopg", "socket"
 QUERY = "SELECT count(*) FROM generate_series(1, 10000)"
 CAMPAIGN = 40
-REFUSED = "refused"
+REFUSED, FAILED = "refused", "failed"
 _NEAR = 0.1  # the part of a planted difference by which the true one may be off
 
 
@@ -131,7 +132,7 @@ def lines(chosen: Planted, results: Sequence[Result]) -> Iterator[str]:
     """A Markdown table: the runs whose baseline is the slower one, the others, and all."""
     heads = (
         "planted", "slower", "runs", "called differs", "95 % interval", "wrong direction", "equivalent",
-        "inconclusive", "refused", "estimated, median", "true, median", "half-width, median",
+        "inconclusive", "refused", "failed", "estimated, median", "true, median", "half-width, median",
         "false alarms of controls",
     )  # fmt: skip
     yield "| " + " | ".join(heads) + " |"
@@ -139,6 +140,7 @@ def lines(chosen: Planted, results: Sequence[Result]) -> Iterator[str]:
     for slower, own in _groups(results).items():
         if own:
             yield "| " + " | ".join(map(str, _cells(chosen, slower, own))) + " |"
+    yield from (f"failed: seed {each.seed}: {each.ended}" for each in results if each.outcome == FAILED)
 
 
 def _groups(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -153,7 +155,8 @@ def _cells(chosen: Planted, slower: str, results: Sequence[Result]) -> list[Any]
     called = sum(result.is_called for result in results)
     rate = stats.binomtest(called, len(results)).proportion_ci(method="exact")  # Clopper-Pearson
     counts = [
-        sum(result.outcome == word for result in results) for word in (EQUIVALENT, INCONCLUSIVE, REFUSED)
+        sum(result.outcome == word for result in results)
+        for word in (EQUIVALENT, INCONCLUSIVE, REFUSED, FAILED)
     ]
     return [
         f"{chosen.percent} %", slower, len(results), f"{called} ({in_percent(called / len(results))})",
@@ -189,10 +192,16 @@ def _measured(chosen: Planted, seed: int, routes: Mapping[str, Route], machine: 
         try:
             ended = execute(with_one_control(make_plan(what)), dict(routes), settings, collector)
         except BudgetTooShort as refusal:
-            return Result(chosen.percent, seed, is_baseline_slower(seed), REFUSED, ended=str(refusal))
+            return _without_comparison(chosen, seed, REFUSED, str(refusal))
+        except ClientFailed as failure:
+            return _without_comparison(chosen, seed, FAILED, str(failure))
         true = planted.true_difference(folder, chosen.share)
     compared = summarise(what, ended.plan.variants, collector.blocks, django_driver())["comparisons"]
     return judged(chosen, seed, compared, Ending.from_json(ended.environment.get(ENDING)), true)
+
+
+def _without_comparison(chosen: Planted, seed: int, outcome: str, why: str) -> Result:
+    return Result(chosen.percent, seed, is_baseline_slower(seed), outcome, ended=why)
 
 
 def judged(
@@ -202,8 +211,12 @@ def judged(
     ending: Ending | None,
     true: float | None,
 ) -> Result:
-    """The result of a run from its comparisons: the two workloads, and the control."""
-    found = next(each for each in compared if not each.aa)
+    """The result of a run from its comparisons: the two workloads, and the control. A run that kept no
+    block with both workloads compared nothing: it has failed.
+    """
+    found = next((each for each in compared if not each.aa), None)
+    if found is None:
+        return _without_comparison(chosen, seed, FAILED, "no block has both workloads")
     slower = is_baseline_slower(seed)
     return Result(
         chosen.percent,

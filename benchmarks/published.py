@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.example_site import ROOT, manage, run_benchmark
+from benchmarks.example_site import ROOT, manage, try_benchmark
 from benchmarks.json_lines import commit
 from benchmarks.options import ScriptParser
+from benchmarks.promised_time import refused_s
 from benchmarks.spinners import DAY_S, spinning
 from example.stack.stack import SERVERS, Stack
 
@@ -25,6 +26,8 @@ Wanted = Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
 #: The field that a kept file has beside those of a run: those conditions, and the commit.
 _CONDITIONS, _COMMIT = "conditions", "commit"
+#: The field of a run that was refused because its blocks cannot fit: why. It has no results.
+REFUSAL = "refused"
 
 #: A run with these arguments shows that a script works. Its figures count for nothing.
 QUICK = ("--budget-s=0", "--blocks=2", "--rounds=2", "--slice-ms=30", "--diagnostic-ms=100")
@@ -69,10 +72,11 @@ def runs(
 ) -> list[Run]:
     """The runs in the order of `wanted`: from their files, or measured on a separate stack of these
     parts, beside the rivals. With --resume, those that an earlier call kept are not measured again.
+    One that is refused because its blocks cannot fit has no results, and is not kept.
     """
     files = [file_of(options, name) for name in wanted]
     if all(files):
-        return [_read(path) for path in files if path]
+        return [read(path) for path in files if path]
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     asked = {f"{script}-{name}": quick if options.quick else full for name, (full, quick) in wanted.items()}
@@ -99,7 +103,7 @@ def file_of(options: argparse.Namespace, name: str) -> Path | None:
     return found
 
 
-def _read(path: Path) -> Run:
+def read(path: Path) -> Run:
     """Raises SystemExit if the file has no run."""
     try:
         found = json.loads(path.read_text())
@@ -112,14 +116,29 @@ def _read(path: Path) -> Run:
 
 def _measured(stack: Stack, words: Sequence[str], options: argparse.Namespace, name: str) -> Run:
     print(f"measuring: pgperf run {' '.join(words)}", file=sys.stderr, flush=True)
-    run = run_benchmark(stack.env, *words, control=stack.control)
+    run = try_benchmark(stack.env, *words, control=stack.control)
+    if run["run"]["status"] != "done":
+        return _refused(run)
+    _keep(run, words, options, name)
+    return run
+
+
+def _refused(run: Run) -> Run:
+    """Exits where the run failed for another reason than its time."""
+    why = run["run"]["error"]
+    if refused_s(dict(run)) is None:
+        raise SystemExit(f"verdict: cannot measure: {why}")
+    print(f"refused: {why}", file=sys.stderr, flush=True)
+    return {"run": run["run"], REFUSAL: why, "variants": [], "comparisons": []}
+
+
+def _keep(run: Run, words: Sequence[str], options: argparse.Namespace, name: str) -> None:
     if path := _path(options, name):
         part = path.with_suffix(".part")  # a script that is killed leaves no half of a file
         beside = {_CONDITIONS: _conditions(options, words), _COMMIT: commit()}
         part.write_text(json.dumps({**run, **beside}, indent=1) + "\n")
         part.replace(path)
         print(f"kept: {path}", file=sys.stderr, flush=True)
-    return run
 
 
 def _kept(options: argparse.Namespace, name: str, words: Sequence[str]) -> Run | None:
@@ -127,12 +146,23 @@ def _kept(options: argparse.Namespace, name: str, words: Sequence[str]) -> Run |
     path = _path(options, name)
     if not options.resume or path is None or not path.exists():
         return None
-    run = _read(path)
+    run = read(path)
     if run.get(_CONDITIONS) != _conditions(options, words):
         return None
     then = run.get(_COMMIT)
     other = "" if then == commit() else f" (by commit {then or 'unknown'}, this is {commit() or 'unknown'})"
     print(f"kept already: {path}{other}", file=sys.stderr, flush=True)
+    return run
+
+
+def quiet_run(folder: Path, name: str, words: Sequence[str]) -> Run:
+    """The run with these arguments that an earlier call kept, without rivals. Raises SystemExit if
+    there is none.
+    """
+    path = folder / file_name(name, 0)
+    run = read(path)
+    if (run.get(_CONDITIONS) or {}).get("arguments") != [*words]:
+        raise SystemExit(f"{path}: this is no run of `pgperf run {' '.join(words)}` that --keep wrote")
     return run
 
 
@@ -154,19 +184,23 @@ def file_name(name: str, rivals: int) -> str:
     return f"{name}-beside-{rivals}.json" if rivals else f"{name}.json"
 
 
-def ended(lacking: Sequence[str], words: Sequence[str], whose: str, *, quick: bool) -> int:
+def ended(
+    lacking: Sequence[str], words: Sequence[str], whose: str, *, quick: bool, unexplained: Sequence[str] = ()
+) -> int:
     """Print the verdict on the script's bar; returns the exit code.
 
-    The bar: all of the published configurations are measured, and no answer is unknown. A quick run
-    needs no answers.
+    The bar: all of the published configurations are measured, no answer is unknown, and none is
+    `unexplained`, another one than that of quiet runs. A quick run needs no answers.
     """
-    holds = not lacking and (quick or UNKNOWN not in words)
+    holds = not lacking and not unexplained and (quick or UNKNOWN not in words)
     said = f"the bar {'holds' if holds else 'does NOT hold'}: "
     if lacking:
         print(f"\nverdict: {said}not measured: {', '.join(lacking)}")
         return 1
     remedy = "" if UNKNOWN not in words else "; repeat the unknown measurements on a quiet machine"
-    print(f"\nverdict: {said}all measured, {whose} conclusions are {', '.join(words)}{remedy}")
+    other = "; unlike quiet runs, and not by the machine: " if unexplained else ""
+    found = f"{whose} conclusions are {', '.join(words)}{remedy}{other}{'; '.join(unexplained)}"
+    print(f"\nverdict: {said}all measured, {found}")
     return 0 if holds else 1
 
 

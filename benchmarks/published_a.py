@@ -2,7 +2,7 @@
 clients.
 
     python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--keep DIR] [--rivals N]
-        [--quick]
+        [--quiet-answers DIR] [--quick]
 
 The two runs are those of `pgperf run published-a --json` and `pgperf run eight-clients --json`.
 Without files, the script runs both on a separate stack; `--keep` writes them to files, and `--rivals`
@@ -11,23 +11,44 @@ to each of his five conclusions, with the evidence. The answers follow from the 
 accounts and verdicts by the rules in this file; they were written before the first run and made
 stricter since. The first answer follows from intervals that allow for what steal and other processes
 may have added; other disturbed or uncertain results give the answer unknown. The evidence names the
-largest disturbance. The bar: all of his
-configurations and cases are measured, and every answer is confirmed, refuted or qualified. `--quick`:
-the cases of up to 8 clients, with short measurements; the bar does not require answers.
+largest disturbance. A run that is refused because its blocks cannot fit leaves its conclusions
+unknown.
+
+`--quiet-answers` compares each answer with that of the quiet runs which `--keep DIR` wrote. Another
+answer must be one that the machine can have changed: without what it had of the times or of the host,
+a figure of the rule is on the other side of a limit, or may be (benchmarks/machines_part.py).
+
+The bar: all of his configurations and cases are measured, every answer is confirmed, refuted or
+qualified, and none is another one without the machine's part in it. `--quick`: the cases of up to 8
+clients, with short measurements; the bar does not require answers.
 docs/published-results.md has the figures of a full run.
 """
 
+import argparse
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from benchmarks.options import run_script
+from benchmarks.machines_part import (
+    Figure,
+    beside_quiet,
+    busiest_pooler,
+    least_idle,
+    most_steal,
+    of_ratio,
+    pooler_of,
+    share_of,
+    unexplained,
+)
+from benchmarks.options import ScriptParser, run_script
 from benchmarks.published import (
     CONFIRMED,
     QUALIFIED,
     QUICK,
+    REFUSAL,
     REFUTED,
     UNKNOWN,
     Judgement,
@@ -38,9 +59,10 @@ from benchmarks.published import (
     line,
     number,
     options_of,
+    quiet_run,
     runs,
 )
-from benchmarks.published_figures import disturbance, disturbed_ratio, text
+from benchmarks.published_figures import disturbance, disturbed_ratio, known_disturbance, text
 from benchmarks.published_rules import inside
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate
@@ -86,16 +108,51 @@ CASES = (
     ("32 C on the database host", "libpq", "socket", 32, "(same host)", "18.1 us 7.2 sy 66.6 id 6.7 st"),
 )
 
+#: The limits of the rules. Time of the ORM over libpq; of Django through PgBouncer over without; the
+#: share of one CPU of a pooler that is full; local time over TCP; shares of the host.
+ORM_OVER_LIBPQ = 1 / 0.6
+POOLER_COSTS = (1.02, 1.08)
+POOLER_IS_FULL = 0.9
+LOCAL_OVER_TCP = {"django": 0.8, "libpq": 0.5}
+STOLEN, IDLE = 0.02, 0.1
+MISLEADING_IDLE, MISLEADING_TIMES = 0.5, 2
+
 
 def main() -> int:
-    options = options_of(__doc__, WANTED)
+    options = options_of(__doc__, WANTED, _add_quiet_answers)
+    quiet = _quiet_answers(options)
     single, several = runs("published-a", options, WANTED)
     cases = [case for case in CASES if case[3] <= 8 or not options.quick]
     print("\n\n".join((_table(single), _phases(single), _cases(several, cases))))
     found = judgements(single, several)
     print("\n" + answers(found, "his"))
-    words = [each.word for each in found]
-    return ended(missing(single, several, cases), words, "his", quick=options.quick)
+    other = _compared(found, quiet, deciding(single, several)) if quiet else []
+    words, lacking = [each.word for each in found], missing(single, several, cases)
+    return ended(lacking, words, "his", quick=options.quick, unexplained=other)
+
+
+def _add_quiet_answers(parser: ScriptParser) -> None:
+    said = "compare each answer with that of the quiet runs that --keep DIR wrote"
+    parser.add_argument("--quiet-answers", metavar="DIR", type=Path, help=said)
+
+
+def _quiet_answers(options: argparse.Namespace) -> list[Judgement]:
+    """Those of the quiet runs; none if they are not asked for."""
+    if options.quiet_answers is None:
+        return []
+    if options.quick:
+        raise SystemExit("--quiet-answers is for whole runs; leave out --quick")
+    folder = options.quiet_answers
+    return judgements(
+        *(quiet_run(folder, f"published-a-{name}", words) for name, (words, _) in WANTED.items())
+    )
+
+
+def _compared(
+    found: Sequence[Judgement], quiet: Sequence[Judgement], figures: Sequence[Sequence[Figure]]
+) -> list[str]:
+    print("\n" + beside_quiet(found, quiet, figures))
+    return unexplained(found, quiet, figures)
 
 
 def missing(single: Run, several: Run, cases: Iterable[tuple[Any, ...]]) -> list[str]:
@@ -110,31 +167,81 @@ def judgements(single: Run, several: Run) -> list[Judgement]:
     """The answers to his five conclusions; each has its own rule. The evidence ends in what the
     machine had of the times.
     """
-    both = [*single["variants"], *several["variants"]]
     found = [
-        (_orm_is_the_bottleneck(single), single["variants"]),
-        (_pooler_costs_little_and_saturates(single, several), both),
-        (_network_matters(single), single["variants"]),
-        (_other_ceilings(several), several["variants"]),
-        (_utilisation_misleads(both), both),
+        (_orm_is_the_bottleneck(single), (single,)),
+        (_pooler_costs_little_and_saturates(single, several), (single, several)),
+        (_network_matters(single), (single,)),
+        (_other_ceilings(several), (several,)),
+        (_utilisation_misleads(_rows(single, several)), (single, several)),
     ]
-    return [_with_machine(judgement, rows) for judgement, rows in found]
+    return [_refused(judgement, used) or _with_machine(judgement, _rows(*used)) for judgement, used in found]
+
+
+def _rows(*used: Run) -> list[Row]:
+    return [row for run in used for row in run["variants"]]
+
+
+def _refused(judgement: Judgement, used: Iterable[Run]) -> Judgement | None:
+    """The judgement without a run that it needs; None if none was refused."""
+    why = next((run[REFUSAL] for run in used if run.get(REFUSAL)), "")
+    return replace(judgement, word=UNKNOWN, evidence=f"a run was refused: {why}") if why else None
 
 
 def _with_machine(judgement: Judgement, rows: Iterable[Row]) -> Judgement:
-    """The judgement, whose evidence also has the most disturbed of the rows that it was made from."""
-    row = max((row for row in rows if not row["control"]), key=disturbance, default=None)
-    if row is None or not disturbance(row):
-        return judgement
-    said = row["verdict"]["grade"].get("evidence")
-    share = f"disturbances had at most {in_percent(disturbance(row), 1)} of a time ({row['label']}"
-    return replace(judgement, evidence=f"{judgement.evidence}; {share}{f': {said}' if said else ''})")
+    """The judgement, whose evidence also has the most disturbed of the rows that it was made from, and
+    one whose disturbances are not all known.
+    """
+    measured = [row for row in rows if not row["control"] and row["us_per_op"]]
+    said = [judgement.evidence]
+    row = max(measured, key=known_disturbance, default=None)
+    if row and known_disturbance(row):
+        why = row["verdict"]["grade"].get("evidence")
+        share = f"disturbances had at most {in_percent(known_disturbance(row), 1)} of a time"
+        said.append(f"{share} ({row['label']}{f': {why}' if why else ''})")
+    if unknown := next((row["label"] for row in measured if disturbance(row) is None), ""):
+        said.append(f"not all disturbances are known ({unknown})")
+    return replace(judgement, evidence="; ".join(said))
+
+
+def deciding(single: Run, several: Run) -> list[list[Figure]]:
+    """The figures that the answer to each conclusion depends on, with the limits of its rule."""
+    many, local = several["variants"], LOCAL_OVER_TCP
+    pooled = _of_times(single, ("django", "pgbouncer"), ("django", "tcp"), *POOLER_COSTS)
+    layers = [
+        figure
+        for route in PHASE_ROUTES
+        for figure in _of_times(single, ("django", route), ("libpq", route), ORM_OVER_LIBPQ)
+    ]
+    near = [f for kind in local for f in _of_times(single, (kind, "socket"), (kind, "tcp"), 1, local[kind])]
+    far = [f for kind in local for f in _of_times(single, (kind, "distance_05ms"), (kind, "tcp"), 1)]
+    return [
+        layers,
+        [*pooled, *busiest_pooler(many, POOLER_IS_FULL)],
+        [*near, *far],
+        [*most_steal(many, STOLEN), *least_idle(many, IDLE)],
+        _of_the_slowest(_rows(single, several)),
+    ]
+
+
+def _of_times(run: Run, one: tuple[str, str], other: tuple[str, str], *limits: float) -> Iterable[Figure]:
+    """The time of a kind and route over that of another one, if both were measured."""
+    row, base = _row(run, *one), _row(run, *other)
+    return [of_ratio(run, row, base, *limits)] if row and base else []
+
+
+def _of_the_slowest(rows: Sequence[Row]) -> list[Figure]:
+    known = _slow_and_idle(rows)
+    if not known:
+        return []
+    _share, _times, row, base = _most_misleading(known)
+    times = of_ratio({"comparisons": ()}, row, base, MISLEADING_TIMES)
+    return [times, *least_idle([row], MISLEADING_IDLE)]
 
 
 def _orm_is_the_bottleneck(single: Run) -> Judgement:
     """Confirmed: on every route surely 40 % of the ORM's time is above libpq, and no verdict is
     another one than client_cpu. A disturbed verdict says nothing of the client's part: the interval,
-    which allows for the disturbances, settles the answer alone.
+    which allows for the disturbances, settles the answer alone. Unknown where it is not known.
     """
     conclusion = "The ORM and the driver, not the database, are the bottleneck (about 50 %)"
     rows = [row for route in PHASE_ROUTES if (row := _row(single, "django", route))]
@@ -142,17 +249,20 @@ def _orm_is_the_bottleneck(single: Run) -> Judgement:
     if min(len(rows), len(bases)) < len(PHASE_ROUTES):
         return Judgement(conclusion, UNKNOWN, "not measured on every route")
     ratios = [disturbed_ratio(single, row, base) for row, base in zip(rows, bases, strict=True)]
-    near = [inside(ratio, 1 / 0.6, math.inf) for ratio in ratios]
+    near = [inside(ratio, ORM_OVER_LIBPQ, math.inf) for ratio in ratios]
     client = [row["verdict"]["word"] == "client_cpu" if _decided(row) else None for row in rows]
-    return Judgement(conclusion, _of_the_client(near, client), _above_libpq(rows, ratios))
+    word = _of_the_client(near, client, has_intervals=all(ratio.low is not None for ratio in ratios))
+    return Judgement(conclusion, word, _above_libpq(rows, ratios))
 
 
-def _of_the_client(near: Sequence[bool | None], client: Sequence[bool | None]) -> str:
+def _of_the_client(
+    near: Sequence[bool | None], client: Sequence[bool | None], *, has_intervals: bool = True
+) -> str:
     """The answer, from what each route says of the ratio and of the client's part."""
-    if None in near and None in client:
-        return UNKNOWN
-    if set(client) == {False}:
+    if set(client) == {False} or (set(near) == {False} and True not in client):
         return REFUTED
+    if None in near and (None in client or not has_intervals):
+        return UNKNOWN
     return CONFIRMED if all(near) and False not in client else QUALIFIED
 
 
@@ -176,7 +286,8 @@ def _pooler_costs_little_and_saturates(single: Run, several: Run) -> Judgement:
     django, libpq = found["django"], found["libpq"]
     if not django or not libpq or django[2] - django[1] > 0.1:
         return Judgement(conclusion, UNKNOWN, f"not known to 5 %: Django {_times(django)}, C {_times(libpq)}")
-    little = 1.02 <= django[0] <= 1.08
+    least, most = POOLER_COSTS
+    little = least <= django[0] <= most
     full, said = _saturates(several["variants"])
     word = CONFIRMED if little and full else REFUTED if not little and full is False else QUALIFIED
     times = f"time over a direct connection: Django {_times(django)}, C {_times(libpq)}; "
@@ -188,15 +299,15 @@ def _saturates(rows: Iterable[Row]) -> tuple[bool | None, str]:
 
     None: unknown, or the clients left the pooler too little CPU time.
     """
-    known = sorted((row for row in rows if _busiest_pooler(row)), key=_busiest_pooler, reverse=True)
+    known = sorted((row for row in rows if pooler_of(row)), key=pooler_of, reverse=True)
     if not known:
         return None, "how busy the pooler was is not known"
-    most = _busiest_pooler(known[0])
-    full = [row for row in known if _busiest_pooler(row) >= 0.9]
+    most = pooler_of(known[0])
+    full = [row for row in known if pooler_of(row) >= POOLER_IS_FULL]
     if full:
         first = min(full, key=lambda row: int(row["clients"]))["label"]
         return True, f"90 % of one CPU first at: {first} (at most {in_percent(most)} anywhere)"
-    busy = [row for row in known if _busiest_pooler(row) >= most / 2]
+    busy = [row for row in known if pooler_of(row) >= most / 2]
     kept = [f"at {row['label']} {why}" for row in busy if (why := _kept_from_more(row))]
     if kept:
         return None, f"at most {in_percent(most)} of one CPU, but {kept[0]}"
@@ -231,7 +342,7 @@ def _network_matters(single: Run) -> Judgement:
     ratios = [django, libpq]
     ratios += [(1 / mid, 1 / high, 1 / low) for mid, low, high in filter(None, far.values()) if low > 0]
     helped, hurt = [high < 1 for _, _, high in ratios], [low >= 1 for _, low, _ in ratios]
-    near = django[0] <= 0.8 and libpq[0] <= 0.5
+    near = django[0] <= LOCAL_OVER_TCP["django"] and libpq[0] <= LOCAL_OVER_TCP["libpq"]
     word = (
         CONFIRMED if all(helped) and near else QUALIFIED if any(helped) else REFUTED if all(hurt) else UNKNOWN
     )
@@ -242,14 +353,13 @@ def _network_matters(single: Run) -> Judgement:
 def _other_ceilings(several: Run) -> Judgement:
     """Confirmed: 2 % steal or more in some case. Qualified: less steal, but no idle CPU time."""
     conclusion = "Other ceilings come first (steal)"
-    steal = [share for row in several["variants"] if (share := _share(row, "steal")) is not None]
-    idle = [
-        share for row in several["variants"] if _decided(row) and (share := _share(row, "idle")) is not None
-    ]
-    if not steal or not (idle or max(steal) >= 0.02):
+    rows = several["variants"]
+    steal = [share for row in rows if (share := share_of(row, "steal")) is not None]
+    idle = [share for row in rows if _decided(row) and (share := share_of(row, "idle")) is not None]
+    if not steal or not (idle or max(steal) >= STOLEN):
         return Judgement(conclusion, UNKNOWN, "no CPU account of the host, or none undisturbed")
     idle = idle or [0.0]
-    word = CONFIRMED if max(steal) >= 0.02 else QUALIFIED if min(idle) < 0.1 else REFUTED
+    word = CONFIRMED if max(steal) >= STOLEN else QUALIFIED if min(idle) < IDLE else REFUTED
     return Judgement(
         conclusion,
         word,
@@ -262,29 +372,45 @@ def _utilisation_misleads(rows: Sequence[Row]) -> Judgement:
     shortest. A variant that is the only one of its layer tells nothing: it is the shortest itself.
     """
     conclusion = "CPU utilisation misleads: neither side is busy, yet it is slow"
-    alone = [row for row in rows if row["clients"] == 1 and row["us_per_op"] and _decided(row)]
-    fastest: dict[str, float] = {}
-    for row in alone:
-        fastest[row["layer"]] = min(row["us_per_op"], fastest.get(row["layer"], row["us_per_op"]))
-    known = [
-        (idle, row["us_per_op"] / fastest[row["layer"]], row)
-        for row in alone
-        if (idle := _share(row, "idle")) is not None
-    ]
-    if not known:
+    if all(share_of(row, "idle") is None for row in _alone(rows)):
         return Judgement(conclusion, UNKNOWN, "no CPU account of the host, or none undisturbed")
-    labels = {(row["layer"], row["label"]) for row in alone}
-    layers = Counter(layer for layer, _label in labels)
-    known = [each for each in known if layers[each[2]["layer"]] > 1]
+    known = _slow_and_idle(rows)
     if not known:
         return Judgement(conclusion, UNKNOWN, "no layer has two undisturbed variants to compare")
-    share, times, row = max(known, key=lambda each: (each[0] >= 0.5) * each[1])
-    word = CONFIRMED if share >= 0.5 and times >= 2 else QUALIFIED if share >= 0.5 else REFUTED
+    share, times, row, _fastest = _most_misleading(known)
+    idle, slow = share >= MISLEADING_IDLE, times >= MISLEADING_TIMES
+    word = CONFIRMED if idle and slow else QUALIFIED if idle else REFUTED
     said = (
         f"{row['label']}: {in_percent(share)} idle while an operation took {times:.2f} times the layer's"
         f" shortest; verdict {row['verdict']['word']}"
     )
     return Judgement(conclusion, word, said)
+
+
+def _alone(rows: Iterable[Row]) -> list[Row]:
+    """The undisturbed ones of a single client."""
+    return [row for row in rows if row["clients"] == 1 and row["us_per_op"] and _decided(row)]
+
+
+def _slow_and_idle(rows: Iterable[Row]) -> list[tuple[float, float, Row, Row]]:
+    """Of each layer with two variants or more: the idle share of the host, the time over that of the
+    layer's fastest variant, the variant, and that fastest one.
+    """
+    alone, fastest = _alone(rows), dict[str, Row]()
+    for row in alone:
+        fastest[row["layer"]] = min(fastest.get(row["layer"], row), row, key=lambda each: each["us_per_op"])
+    layers = Counter(layer for layer, _label in {(row["layer"], row["label"]) for row in alone})
+    return [
+        (idle, row["us_per_op"] / base["us_per_op"], row, base)
+        for row in alone
+        if (idle := share_of(row, "idle")) is not None
+        and layers[row["layer"]] > 1
+        and (base := fastest[row["layer"]])
+    ]
+
+
+def _most_misleading(known: Sequence[tuple[float, float, Row, Row]]) -> tuple[float, float, Row, Row]:
+    return max(known, key=lambda each: (each[0] >= MISLEADING_IDLE) * each[1])
 
 
 def _row(run: Run, kind: str, route: str, clients: int = 1) -> Row | None:
@@ -324,17 +450,6 @@ def _his(kind: str, route: str) -> float:
 def _decided(row: Row) -> bool:
     """True if it has a verdict other than unknown and disturbed."""
     return row["verdict"]["word"] not in (None, "unknown", "disturbed")
-
-
-def _share(row: Row, name: str) -> float | None:
-    """A role's share of the host."""
-    share: float | None = ((row["cpu_account"] or {}).get("share") or {}).get(name)
-    return share
-
-
-def _busiest_pooler(row: Row) -> float:
-    """Share of one CPU that the pooler used; 0 if unknown."""
-    return ((row["cpu_account"] or {}).get("busiest") or {}).get("pooler") or 0.0
 
 
 def _times(ratio: tuple[float, float, float] | None) -> str:

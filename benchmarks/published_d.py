@@ -21,6 +21,7 @@ from itertools import zip_longest
 from benchmarks.options import run_script
 from benchmarks.published import (
     QUICK,
+    REFUSAL,
     Judgement,
     Row,
     Run,
@@ -98,7 +99,8 @@ def main() -> int:
     found = drivers(published, threads=True, alone={"arrays": arrays})
     print(answers(found, "their") + "\n")
     print(compared(found, drivers(fair, threads=False)))
-    return ended(missing(published), [each.word for each in found], "their", quick=options.quick)
+    lacking = [*missing(published), *([fair[REFUSAL]] if fair.get(REFUSAL) else ())]
+    return ended(lacking, [each.word for each in found], "their", quick=options.quick)
 
 
 def missing(run: Run) -> list[str]:

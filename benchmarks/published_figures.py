@@ -21,10 +21,21 @@ def variant(run: Run, **fields: object) -> Row | None:
     return next((row for row in found if all(row[name] == value for name, value in fields.items())), None)
 
 
-def disturbance(row: Row) -> float:
-    """The most that steal and other processes have of the variant's time, a share; 0 if not known."""
+def disturbance(row: Row) -> float | None:
+    """The most that steal and other processes have of the variant's time, a share; None if that is not
+    known.
+    """
     share: float | None = (row["verdict"].get("grade") or {}).get("share")
-    return share or 0.0
+    return share
+
+
+def known_disturbance(row: Row) -> float:
+    """The same. Where it is not known, of those disturbances that are: there may be more."""
+    share = disturbance(row)
+    if share is not None:
+        return share
+    found, us = (row["verdict"].get("grade") or {}).get("disturbances") or (), row["us_per_op"]
+    return min(1.0, sum(each["us"] or 0.0 for each in found) / us) if us else 0.0
 
 
 def us_per_op(row: Row) -> Estimate:
@@ -64,12 +75,13 @@ def ratio(run: Run, row: Row, other: Row) -> Estimate:
 
 
 def disturbed_ratio(run: Run, row: Row, other: Row) -> Estimate:
-    """The same ratio. Its interval contains what it would be without the disturbances of either."""
-    found = ratio(run, row, other)
-    ours, theirs = 1 - disturbance(row), 1 - disturbance(other)
-    if found.low is None or found.high is None or min(ours, theirs) <= 0:
+    """The same ratio. Its interval contains what it would be without the disturbances of either, and
+    is not known where they are not.
+    """
+    found, ours, theirs = ratio(run, row, other), disturbance(row), disturbance(other)
+    if found.low is None or found.high is None or ours is None or theirs is None or max(ours, theirs) >= 1:
         return _estimate(found.centre, None, None)
-    return _estimate(found.centre, found.low * ours, found.high / theirs)
+    return _estimate(found.centre, found.low * (1 - ours), found.high / (1 - theirs))
 
 
 def inverse(estimate: Estimate) -> Estimate:

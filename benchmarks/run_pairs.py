@@ -11,12 +11,12 @@ block and run, around the difference of the steps that the runs' pages show. A b
 rung's distance from libpq less that of the rung below, as the run keeps them in its `levels`.
 
 The bar, for a campaign of 20 pairs or more: for each rung, in at least 17 of 20 pairs the 95 %
-interval of the difference contains 0. A pair of which a run was refused, because its blocks could
-not fit, counts as one that does not. Intervals that are exactly right let one rung pass in 98 of 100
-campaigns, and 15 independent rungs in 79. Fewer pairs are shown but not judged. The scatter between
-the runs is reported apart: the standard deviation of each step over the quiet runs, and over the
-loaded ones. `--out` keeps one JSON object a line for each pair. `--quick`: one pair of two layers on
-one route, beside one such process, in which a difference of half of the step is nothing.
+interval of the difference contains 0. A pair of which a run failed, or was refused because its blocks
+could not fit, counts as one that does not. Intervals that are exactly right let one rung pass in 98 of
+100 campaigns, and 15 independent rungs in 79. Fewer pairs are shown but not judged. The scatter
+between the runs is reported apart: the standard deviation of each step over the quiet runs, and over
+the loaded ones. `--out` keeps one JSON object a line for each pair. `--quick`: one pair of two layers
+on one route, beside one such process, in which a difference of half of the step is nothing.
 """
 
 import argparse
@@ -63,20 +63,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Ran:
-    """One run: its steps by rung, or why it was refused."""
+    """One run: its steps by rung, or why it was refused or failed."""
 
     seconds: float
     refused: str = ""
     steps: dict[str, Step] = field(default_factory=dict)
+    failed: str = ""
 
     @classmethod
     def of(cls, run: dict[str, Any]) -> Self:
-        """Exits where the run failed for another reason than its time."""
         if run["run"]["status"] == "done":
             return cls(took_s(run), steps=steps_of(run))
-        if refused_s(run) is None:
-            raise SystemExit(f"verdict: cannot measure: {run['run']['error']}")
-        return cls(took_s(run), refused=run["run"]["error"])
+        why = "failed" if refused_s(run) is None else "refused"
+        return cls(took_s(run), **{why: run["run"]["error"]})
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -94,6 +93,11 @@ class Pair:
     @classmethod
     def from_json(cls, line: json_lines.Line) -> Self:
         return cls(line["seed"], *(Ran.from_json(line[side]) for side in SIDES))
+
+    def why(self, side: str, word: str) -> str:
+        """Why the run of that side was `refused` or `failed`; "" if it was not."""
+        found: str = getattr(getattr(self, side), word)
+        return found
 
     def has(self, rung: str) -> bool:
         """Was it measured in both runs?"""
@@ -132,7 +136,7 @@ def holds(pairs: Sequence[Pair], tolerance: float = 0.0) -> bool:
 
 
 def rungs_of(pairs: Sequence[Pair]) -> list[str]:
-    """Those of the runs that were not refused."""
+    """Those of the runs that were measured."""
     return [*dict.fromkeys(rung for pair in pairs for ran in (pair.quiet, pair.loaded) for rung in ran.steps)]
 
 
@@ -149,7 +153,7 @@ def _kept(added: Added) -> Step:
 
 
 def lines(pairs: Sequence[Pair]) -> Iterator[str]:
-    """A Markdown table with a row for each rung, and the refused runs."""
+    """A Markdown table with a row for each rung, and the runs that were refused or failed."""
     heads = ("rung", "intervals with 0", "difference, median (half-width)")
     sides = ("mean step, quiet", "standard deviation", "mean step, loaded", "standard deviation")
     yield "| " + " | ".join((*heads, *sides)) + " |"
@@ -158,9 +162,10 @@ def lines(pairs: Sequence[Pair]) -> Iterator[str]:
         agree = f"{sum(pair.agrees(rung) for pair in pairs)} of {len(pairs)}"
         scatters = (scatter([getattr(pair, side) for pair in pairs], rung) for side in SIDES)
         yield "| " + " | ".join((rung, agree, _differences(pairs, rung), *scatters)) + " |"
-    refused = [(pair, ran) for pair in pairs for ran in (pair.quiet, pair.loaded) if ran.refused]
-    yield f"refused: {len(refused)} of {2 * len(pairs)} runs"
-    yield from (f"  seed {pair.seed}: {ran.refused}" for pair, ran in refused)
+    for word in ("refused", "failed"):
+        found = [(pair.seed, why) for pair in pairs for side in SIDES if (why := pair.why(side, word))]
+        yield f"{word}: {len(found)} of {2 * len(pairs)} runs"
+        yield from (f"  seed {seed}: {why}" for seed, why in found)
 
 
 def scatter(runs: Sequence[Ran], rung: str) -> str:

@@ -3,10 +3,10 @@
     python -m benchmarks.schedule_accuracy [--quick] [--rounds N] [--slot-s N] [--rate N]
 
 One connection of each layer in `SIMPLE` and `EXTENDED` sends SELECT 1 at the same rate, with constant
-gaps; the layers take turns in random order. Layers that request pages send no SELECT 1, and are not
-among them. The rate leaves every client idle between two operations, so an operation waits only for
-the client's timer and the machine. The bars, at the 99th percentile of all slots together: 100 µs for
-the C client, 1 ms for the Python clients.
+gaps. The layer http requests a page that costs nothing, over a new connection each time. The layers
+take turns in random order. The rate leaves every client idle between two operations, so an operation
+waits only for the client's timer and the machine. The bars, at the 99th percentile of all slots
+together: 100 µs for the C client, 1 ms for the Python clients.
 """
 
 import argparse
@@ -19,8 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import web_clients
 from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import resident
+from example.stack import gunicorn
 from example.stack.stack import Stack
 from pgperf.catalog.light import LIGHT
 from pgperf.core import protocol
@@ -30,8 +32,11 @@ from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.timed_slice import measure
 
 ROOT = Path(__file__).resolve().parent.parent
-SIMPLE = ("libpq", "psycopg2", "psycopg", "psycopg_async", "django_cursor", "django_orm", "django_orm_async")
-EXTENDED = ("asyncpg",)  # it has no simple statements
+SIMPLE = (
+    "libpq", "psycopg2", "psycopg", "psycopg_async", "psycopg_async_uvloop", "django_cursor", "django_orm",
+    "django_orm_async",
+)  # fmt: skip
+EXTENDED = ("asyncpg", "asyncpg_uvloop")  # they have no simple statements
 C_BAR_US, PYTHON_BAR_US = 100.0, 1000.0
 _S = 1_000_000_000
 _PERCENTILES = (50, 90, 99, 99.9)
@@ -44,10 +49,11 @@ def main() -> int:
     with (
         Stack(ROOT / ".stack" / "schedule-accuracy", parts=["postgres"], keep=False) as stack,
         _site(stack.env),
+        _page(stack) as page,
         resident(stack, simple, "schedule") as groups,
         resident(stack, extended, "schedule-extended") as others,
     ):
-        lags = _lags([*groups, *others], options)
+        lags = _lags([*groups, *others, page], options)
     print(f"{'layer':<20}" + "".join(f"{f'p{each:g}':>10}" for each in _PERCENTILES) + f"{'bar':>10}")
     passed = [_row(layer, lag_us) for layer, lag_us in lags.items()]
     print(f"verdict: the bars {'hold' if all(passed) else 'do NOT hold'}")
@@ -72,6 +78,23 @@ def _site(env: dict[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def _page(stack: Stack) -> Iterator[ClientGroup]:
+    """A client of the layer http, and the server of its page."""
+    cpu, others = web_clients.processors()
+    port = web_clients.free_port()
+    part = gunicorn.part(stack.place, "schedule_page", dict(os.environ), port)
+    program, _wsgi, *options = part.argv
+    part = replace(part, argv=[program, "benchmarks.empty_page", *options])
+    try:
+        part.start()
+        web_clients.place([part], others)
+        with web_clients.connected(f"http://127.0.0.1:{port}", "/", "per_operation", 1, cpu) as group:
+            yield group
+    finally:
+        part.stop()
 
 
 def _lags(groups: Sequence[ClientGroup], options: argparse.Namespace) -> dict[str, np.ndarray]:

@@ -158,7 +158,7 @@ def _slots(rng: np.random.Generator, plan: Plan, blocks: int, rounds: int) -> np
     return orders[rng.integers(_ORDERS, size=(blocks, rounds))] + size * np.arange(rounds)[:, None]
 
 
-def _pairs(plan: Plan) -> list[tuple[int, int]]:
+def _pairs() -> list[tuple[int, int]]:
     """Adjacent rungs, layers over the lowest, and routes over the first."""
     places = [range(at * len(LAYERS), (at + 1) * len(LAYERS)) for at in range(len(ROUTES))]
     rungs = [(own[at], own[at - 1]) for own in places for at in range(1, len(LAYERS))]
@@ -167,7 +167,7 @@ def _pairs(plan: Plan) -> list[tuple[int, int]]:
     return rungs + bases + routes
 
 
-PAIRS = np.array(_pairs(_plan())).T
+PAIRS = np.array(_pairs()).T
 
 
 def centres(values: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.example_site import ROOT
 from benchmarks.options import ScriptParser, run_script
-from benchmarks.published import QUICK, Run, file_of, line, options_of, runs
+from benchmarks.published import QUICK, REFUSAL, Run, file_of, line, options_of, runs
 from benchmarks.published_figures import ratio, text, us_per_op, variant
 
 FOLDER = ROOT / ".upgrades"
@@ -131,7 +131,7 @@ def _packages(side: Side) -> list[str]:
 
 
 def _rows(run: Run, sides: Sequence[Side]) -> Iterator[list[str]]:
-    works = dict.fromkeys(row["workload"] for row in run["variants"])
+    works = [*dict.fromkeys(row["workload"] for row in run["variants"])] or [REFUSAL]
     for workload, layer in product(works, LAYERS):
         before, after = (
             variant(run, workload=workload, layer=layer, environment=side.name) for side in sides
@@ -153,7 +153,7 @@ def _table(sides: Sequence[Side], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _versions(run: Run, sides: Sequence[Side]) -> Iterator[str]:
-    known = run["run"]["environment"].get("environments", {})
+    known = (run["run"]["environment"] or {}).get("environments", {})
     for side in sides:
         facts = known.get(side.name, {})
         yield f"{side.name}: {json.dumps(facts, sort_keys=True)}"

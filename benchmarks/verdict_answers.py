@@ -16,14 +16,20 @@ BAR, QUICK_BAR = 90, 80
 
 #: Case, column and seed.
 Key = tuple[str, str, int]
+#: The blocks of a cell's run. A run of one block has no interval of a part's lead.
+BLOCKS = 6
+#: The field `part` of lines that are no answers.
+TRUTH = "truth"
 
 
 @dataclass(frozen=True)
 class Answer:
     """One verdict on a cell, and the result of its test ("" if there is no test).
 
-    `right` is the one word that was fixed beforehand. `shown` is what shows the column's disturbance,
-    and `lacking` what does not show: such a cell is not right, whatever its word.
+    `right` is the one word that was fixed beforehand. `second` is the word that the verdict names
+    beside its own, because that part may be as long ("": none); it does not count. `shown` is what
+    shows the column's disturbance, and `lacking` what does not show: such a cell is not right,
+    whatever its word. `blocks`: of the run, a condition.
     """
 
     case: str
@@ -37,6 +43,8 @@ class Answer:
     grade: str = ""
     shown: str = ""
     lacking: str = ""
+    second: str = ""
+    blocks: int = 1  # of older lines, which do not say so
 
     @property
     def key(self) -> Key:
@@ -54,17 +62,19 @@ class Answer:
     def __str__(self) -> str:
         sign = "" if self.is_right else f" (WRONG, not {self.right})"
         sign = f" (NOT SHOWN: {self.lacking})" if self.lacking else sign
+        word = f"{self.word} or {self.second}" if self.second else self.word
         more = [f"{self.tested}: {self.test}" if self.tested else "", self.grade, self.shown]
         where = self.case if self.column == QUIET else f"{self.case}, {self.column}"
-        return "; ".join(filter(None, (f"{where} {self.seed}: {self.word}{sign}: {self.evidence}", *more)))
+        return "; ".join(filter(None, (f"{where} {self.seed}: {word}{sign}: {self.evidence}", *more)))
 
 
-def kept(out: Path | None) -> dict[Key, Answer]:
-    """The answers that the file has. Older lines also name words that were accepted; none is now."""
-    found = [
-        Answer(**{name: each[name] for name in each if name != "accepted"}) for each in json_lines.read(out)
-    ]
-    return {each.key: each for each in found}
+def kept(out: Path | None, blocks: int = BLOCKS) -> dict[Key, Answer]:
+    """The answers that the file has of runs of so many blocks. Older lines also name words that were
+    accepted; none is now.
+    """
+    lines = [line for line in json_lines.read(out) if line.get("part") != TRUTH]
+    found = [Answer(**{name: each[name] for name in each if name != "accepted"}) for each in lines]
+    return {each.key: each for each in found if each.blocks == blocks}
 
 
 def keep(answer: Answer, out: Path | None) -> None:
@@ -98,11 +108,21 @@ def lines(answers: Sequence[Answer], bar: int, impossible: Mapping[str, str]) ->
         yield from ["", *_tests(own), ""]
         good = sum(each.is_right for each in own)
         yield f"{good} of {len(own)} right ({in_percent(good / len(own))})"
+        yield _two_words(own)
         yield from [""] if several else []
     if several:
         yield from _rows(columns)
         yield ""
         yield from _columns(columns, bar, impossible)
+
+
+def _two_words(answers: Sequence[Answer]) -> str:
+    """How many name a second word, where the runs have the blocks for it."""
+    if all(each.blocks == 1 for each in answers):
+        return "none can name two words: a run has one block"
+    two = [each for each in answers if each.second]
+    first = sum(each.is_right for each in two)
+    return f"{len(two)} of {len(answers)} name two words, {first} of them the right one first"
 
 
 def _verdicts(answers: Sequence[Answer]) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
     python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b]
         [--columns quiet,rival-half,rival-full,rival-own-half,rival-own-full,quota,steal-5,steal-12]
-        [--truth] [--out FILE]
+        [--blocks 6|1] [--truth] [--out FILE]
 
-The seed determines the size of each bottleneck. The script tests every verdict that has a test,
-with the change and the rules of `pgperf confirm`, in one block instead of six. Pages are served by
-gunicorn from a site of their own.
+The seed determines the size of each bottleneck. The run of a cell has six blocks of one round, so a
+verdict whose lead is not sure names two words. Such a cell is right only if the first one is, and the
+script prints how many there are. `--blocks 1`: one block of four rounds, as in older campaigns; there
+no verdict names two. The script tests every verdict that has a test, with the change and the rules of
+`pgperf confirm`, in one block instead of six. Pages are served by gunicorn from a site of their own.
 
 `--columns` (quiet; `all`): a second axis, of disturbances, for the seven bottlenecks that are no
 pages: a rival at half and at all of a named CPU, where the bottleneck sits elsewhere and on its own, a
@@ -14,16 +16,19 @@ CPU quota of a role's own control group, and replayed readings of a host that st
 (benchmarks.verdict_cells says where each sits, and which words are right). A cell whose disturbance
 does not show is not right: a quota must bind, be called throttling by the grade, and be run delay and
 no steal. `--truth` measures the right words without pgperf, by what shortens the response when it is
-removed (benchmarks.verdict_truth).
+removed (benchmarks.verdict_truth). A cell in which both removals save about the same is undecided,
+and one that fails is reported; the others go on.
 
-`--out` keeps one JSON object a line for each cell; those that the file has are not measured again.
+`--out` keeps one JSON object a line for each cell, with its blocks; those that the file has are not
+measured again. With `--truth` too, where a cell that failed is.
 
 The bar, in each column: nine of ten verdicts are right, and no wrong one is confirmed. Each cell has
-one right word; `disturbed` is wrong beside it. `--quick`: one seed of each case, about a minute for a
-column, and four of five.
+one right word; `disturbed` is wrong beside it. `--quick`: one seed of each case, about two minutes for
+a column, and four of five.
 """
 
 import argparse
+import math
 import random
 import sys
 import tempfile
@@ -40,10 +45,20 @@ from benchmarks.plain_operation import Operation
 from benchmarks.quota_group import NoQuota
 from benchmarks.rival import halves, rivals
 from benchmarks.served_page import WEB, serving
-from benchmarks.verdict_answers import BAR, QUICK_BAR, Answer, Key, holds, keep, kept, lines
+from benchmarks.verdict_answers import (
+    BAR,
+    BLOCKS,
+    QUICK_BAR,
+    Answer,
+    Key,
+    holds,
+    keep,
+    kept,
+    lines,
+)
 from benchmarks.verdict_cells import COLUMNS, DESIGNS, QUIET, chosen
 from benchmarks.verdict_disturbances import Proof, disturbance, settings
-from benchmarks.verdict_truth import Load, Truth
+from benchmarks.verdict_truth import CannotMeasure, Load, Removal, Truth
 from example.stack.stack import Stack
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.summary import summarise
@@ -61,6 +76,7 @@ from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs.confirmation_definition import paired, told_apart
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Of a run of one block. Those of six blocks have one round each.
 _ROUNDS, _WINDOW_MS, _DIAGNOSTIC_MS = 4, 150, 400
 _PAGE_WINDOW_MS = 500
 _CLIENTS_MOST = 64
@@ -181,9 +197,8 @@ def main() -> int:
     of_a_seed = planned(options.columns, options.cases)
     cells = [(case, column, seed) for seed in seeds for column, case in of_a_seed]
     if options.truth:
-        with _site() as site:
-            return _print_truths(cells, site)
-    answers, impossible = _answered(cells, options.out)
+        return _print_truths(cells, options.out)
+    answers, impossible = _answered(cells, options.out, options.blocks)
     bar = QUICK_BAR if options.quick else BAR
     print("\n".join(lines(answers, bar, impossible)))
     passed = holds(answers, bar)
@@ -208,23 +223,25 @@ def planned(columns: Sequence[str], cases: Sequence[Case]) -> list[tuple[str, Ca
     return [(column, case) for column in columns for case in cases if column == QUIET or case.name in DESIGNS]
 
 
-def _answered(cells: Sequence[Cell], out: Path | None) -> tuple[list[Answer], dict[str, str]]:
+def _answered(cells: Sequence[Cell], out: Path | None, blocks: int) -> tuple[list[Answer], dict[str, str]]:
     """The answers, and why columns are not possible here. Those that the file has are judged by the
     word that is right now.
     """
-    of_file = kept(out)
+    of_file = kept(out, blocks)
     found = {
         key: replace(of_file[key], right=right_word(case, column))
         for case, column, seed in cells
         if (key := (case.name, column, seed)) in of_file
     }
     lacking = [(case, column, seed) for case, column, seed in cells if (case.name, column, seed) not in found]
-    impossible = _measured_cells(lacking, found, out) if lacking else {}
+    impossible = _measured_cells(lacking, found, out, blocks) if lacking else {}
     keys = [(case.name, column, seed) for case, column, seed in cells]
     return [found[key] for key in keys if key in found], impossible
 
 
-def _measured_cells(cells: Sequence[Cell], found: dict[Key, Answer], out: Path | None) -> dict[str, str]:
+def _measured_cells(
+    cells: Sequence[Cell], found: dict[Key, Answer], out: Path | None, blocks: int
+) -> dict[str, str]:
     """Measure these cells, and add their answers; why columns are not possible here."""
     impossible: dict[str, str] = {}
     with _site() as site:
@@ -232,7 +249,7 @@ def _measured_cells(cells: Sequence[Cell], found: dict[Key, Answer], out: Path |
             if column in impossible:
                 continue
             try:
-                one = answer(case, column, seed, site)
+                one = answer(case, column, seed, site, blocks)
             except NoQuota as error:
                 impossible[column] = str(error)
                 continue
@@ -242,17 +259,17 @@ def _measured_cells(cells: Sequence[Cell], found: dict[Key, Answer], out: Path |
     return impossible
 
 
-def answer(case: Case, column: str, seed: int, site: Site) -> Answer:
+def answer(case: Case, column: str, seed: int, site: Site, blocks: int) -> Answer:
     """Measure the variant with its bottleneck and its disturbance, and test the verdict."""
     design = DESIGNS.get(case.name)
     definition, spin_us = drawn(case, seed)
-    definition = replace(definition, **settings(column, design))
+    definition = replace(in_blocks(definition, blocks), **settings(column, design))
     machine = _spinning(site, spin_us)
     with disturbance(column, design) as running, _competitors(case), _serving(case.served, site) as site:
         rows = _measured(definition, site, machine)
         verdict = rows[0].verdict
         assert verdict  # every summary has one
-        found = _answer(case, column, seed, verdict, running.proof(verdict))
+        found = replace(_answer(case, column, seed, verdict, running.proof(verdict)), blocks=blocks)
         if not verdict.intervention:
             return found
         test = paired(definition, rows[0], verdict.intervention, lambda: "tcp", _CLIENTS_MOST)
@@ -265,9 +282,10 @@ def answer(case: Case, column: str, seed: int, site: Site) -> Answer:
 
 def _answer(case: Case, column: str, seed: int, verdict: Verdict, proof: Proof) -> Answer:
     grade = f"grade {verdict.grade.word}" if column != QUIET else ""
+    word, *others = verdict_kinds.named(verdict)
     return Answer(
-        case.name, seed, verdict.word, verdict_kinds.evidence(verdict), right=right_word(case, column),
-        column=column, grade=grade, shown=proof.shown, lacking=proof.lacking,
+        case.name, seed, word, verdict_kinds.evidence(verdict), right=right_word(case, column),
+        column=column, grade=grade, shown=proof.shown, lacking=proof.lacking, second=" or ".join(others),
     )  # fmt: skip
 
 
@@ -283,6 +301,11 @@ def drawn(case: Case, seed: int) -> tuple[Definition, int]:
     return definition, draw.randint(*case.spin_us) if case.spin_us else 0
 
 
+def in_blocks(definition: Definition, blocks: int) -> Definition:
+    """The definition with the rounds of one block shared by so many, at least one in each."""
+    return replace(definition, blocks=blocks, rounds=math.ceil(_ROUNDS / blocks))
+
+
 def _spinning(site: Site, spin_us: int) -> RunSettings:
     """The settings of a run whose psycopg clients spin."""
     if not spin_us:
@@ -290,31 +313,61 @@ def _spinning(site: Site, spin_us: int) -> RunSettings:
     return replace(site.machine, interpreters={"psycopg": spinning.write(site.folder, spin_us)})
 
 
-def _print_truths(cells: Sequence[Cell], site: Site) -> int:
+def _print_truths(cells: Sequence[Cell], out: Path | None) -> int:
     """The right words by plain timing, beside those that are fixed."""
-    found, impossible = [], dict[str, str]()
-    for case, column, seed in cells:
-        if case.served or column in impossible:
-            continue
-        try:
-            found.append(_truth(case, column, seed, site))
-        except NoQuota as error:
-            impossible[column] = str(error)
-            continue
-        print(found[-1], file=sys.stderr, flush=True)
-    print("\n".join([*verdict_truth.lines(found), *(f"{name}: {why}" for name, why in impossible.items())]))
-    return 0 if all(each.agrees for each in found) else 1
+    cells = [cell for cell in cells if not cell[0].served]
+    removals = verdict_truth.kept(out)
+    lacking = [cell for cell in cells if key_of(cell) not in removals]
+    impossible, failed = _measured_removals(lacking, removals, out) if lacking else ({}, [])
+    found = [_truth(cell, removals[key_of(cell)]) for cell in cells if key_of(cell) in removals]
+    without = (f"{column}: {why}" for column, why in impossible.items())
+    print("\n".join([*verdict_truth.lines(found), *without, *failed]))
+    return 0 if not failed and all(each.agrees for each in found) else 1
 
 
-def _truth(case: Case, column: str, seed: int, site: Site) -> Truth:
+def key_of(cell: Cell) -> Key:
+    case, column, seed = cell
+    return case.name, column, seed
+
+
+def _measured_removals(
+    cells: Sequence[Cell], removals: dict[Key, Removal], out: Path | None
+) -> tuple[dict[str, str], list[str]]:
+    """Measure these cells, and add their removals; why columns are not possible here, and which cells
+    failed.
+    """
+    impossible, failed = dict[str, str](), list[str]()
+    with _site() as site:
+        for cell in cells:
+            key = key_of(cell)
+            if key[1] in impossible:
+                continue
+            try:
+                removals[key] = _removal(*cell, site)
+            except NoQuota as error:
+                impossible[key[1]] = str(error)
+            except (CannotMeasure, OSError) as error:
+                failed.append(f"failed: {', '.join(map(str, key))}: {error}")
+                print(failed[-1], file=sys.stderr, flush=True)
+            else:
+                verdict_truth.keep(key, removals[key], out)
+                print(_truth(cell, removals[key]), file=sys.stderr, flush=True)
+    return impossible, failed
+
+
+def _truth(cell: Cell, removal: Removal) -> Truth:
+    case, column, seed = cell
+    word = verdict_truth.word_of(removal, case.right, verdict_truth.word_of_disturbance(case.name, column))
+    return Truth(case.name, column, seed, removal, word, right_word(case, column))
+
+
+def _removal(case: Case, column: str, seed: int, site: Site) -> Removal:
     definition, spin_us = drawn(case, seed)
     work, route, layer = definition.workloads[0], definition.routes[0], definition.layers[0]
     operation = Operation(work.sql, tuple(map(str, work.args)), layer, spin_us)
     with longer(site.routes, (route, "tcp")) as routes:
         load = Load(operation, routes[route], definition.clients[0])
-        removal = verdict_truth.measured(case.name, column, load, routes, lambda: _competitors(case))
-    word = case.right if removal.bottleneck_wins else verdict_truth.word_of_disturbance(case.name, column)
-    return Truth(case.name, column, seed, removal, word, right_word(case, column))
+        return verdict_truth.measured(case.name, column, load, routes, lambda: _competitors(case))
 
 
 def _definition(seed: int) -> Definition:
@@ -392,6 +445,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--columns", type=chosen, default=(QUIET,), help=f"{','.join(COLUMNS)}, or all (quiet)"
     )
+    parser.add_argument("--blocks", type=int, choices=(BLOCKS, 1), default=BLOCKS, help="of a run (6)")
     parser.add_argument(
         "--truth", action="store_true", help="measure the right words without pgperf, and no verdicts"
     )

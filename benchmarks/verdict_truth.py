@@ -1,12 +1,13 @@
 """The right words of benchmarks.verdict_matrix, found without pgperf: what shortens the response more?
 
-    python -m benchmarks.verdict_matrix --truth [--columns all] [--cases a,b] [--seed 1]
+    python -m benchmarks.verdict_matrix --truth [--columns all] [--cases a,b] [--seed 1] [--out FILE]
 
 Plain clients (benchmarks.plain_operation) run the operation of a case on the CPUs that pgperf gives
 to clients and server. In turns of a fraction of a second they run it as it is, without its
 bottleneck and without its disturbance. The response is clients × time / operations, and of each
-state the median of the turns counts. Whichever removal leaves the shorter response names the cell.
-The plain client of libpq is psycopg's bare wrapper, which takes more CPU time than the one in C.
+state the median of the turns counts. Whichever removal saves more time names the cell. Where the two
+savings are within 10 % of each other and would give different words, the cell is undecided. The plain
+client of libpq is psycopg's bare wrapper, which takes more CPU time than the one in C.
 
 Without its bottleneck: the client does not spin; libpq instead of the ORM; TCP instead of the pool
 or the distance; `SELECT 1` instead of the heavy query; the same sleep without the lock.
@@ -24,11 +25,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from statistics import median
 
+from benchmarks import json_lines
 from benchmarks.plain_operation import Operation
 from benchmarks.quota_group import quota_group, times_us
 from benchmarks.rival import halves, rivals
+from benchmarks.verdict_answers import TRUTH, Key
 from benchmarks.verdict_cells import DESIGNS, QUOTA, RIVALS, STOLEN, Design
 from benchmarks.verdict_disturbances import rival_cpus
 from pgperf.core.records import Route
@@ -39,6 +43,13 @@ Disturb = Callable[[], AbstractContextManager[object]]
 _TURNS, _TURN_S = 5, 0.2
 #: A turn under a quota has room for so many of its periods.
 _PERIODS = 4
+#: Savings that are nearer to each other, as a share of the larger one, decide nothing.
+MARGIN = 0.10
+UNDECIDED = "undecided"
+
+
+class CannotMeasure(Exception):
+    """A cell could not be measured. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +70,12 @@ class Removal:
     without_disturbance: float
 
     @property
-    def bottleneck_wins(self) -> bool:
-        return self.without_bottleneck < self.without_disturbance
+    def margin(self) -> float:
+        """How much more time the bottleneck's removal saves than that of the disturbance, as a share
+        of the larger saving; below 0 if it saves less. 0 if neither saves any.
+        """
+        own, other = self.whole - self.without_bottleneck, self.whole - self.without_disturbance
+        return (own - other) / max(own, other) if max(own, other) > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -81,7 +96,8 @@ class Truth:
     def __str__(self) -> str:
         found = self.removal
         times = (f"{us:,.0f}" for us in (found.whole, found.without_bottleneck, found.without_disturbance))
-        return f"| {' | '.join((self.case, self.column, str(self.seed), *times, self.word, self.fixed))} |"
+        cells = (self.case, self.column, str(self.seed), *times, f"{100 * found.margin:+.0f} %")
+        return f"| {' | '.join((*cells, self.word, self.fixed))} |"
 
 
 @dataclass
@@ -151,10 +167,32 @@ def measured(
 def lines(found: Sequence[Truth]) -> Iterator[str]:
     """A Markdown table of response times in µs, and how many words agree."""
     heads = ("bottleneck", "column", "seed", "as it is, µs", "without bottleneck", "without disturbance")
-    yield "| " + " | ".join((*heads, "word", "fixed")) + " |"
-    yield "|---" * (len(heads) + 2) + "|"
+    yield "| " + " | ".join((*heads, "margin", "word", "fixed")) + " |"
+    yield "|---" * (len(heads) + 3) + "|"
     yield from map(str, found)
-    yield f"\n{sum(each.agrees for each in found)} of {len(found)} fixed words agree with the measurement"
+    agree, undecided = sum(each.agrees for each in found), sum(each.word == UNDECIDED for each in found)
+    yield f"\n{agree} of {len(found)} fixed words agree with the measurement, {undecided} undecided"
+
+
+def word_of(removal: Removal, bottleneck: str, disturbance: str) -> str:
+    """The word of a cell by its removals. `bottleneck` and `disturbance` are the words of the two."""
+    if bottleneck == disturbance:
+        return bottleneck
+    if abs(removal.margin) <= MARGIN:
+        return UNDECIDED
+    return bottleneck if removal.margin > 0 else disturbance
+
+
+def kept(out: Path | None) -> dict[Key, Removal]:
+    """The removals that the file has."""
+    lines = [line for line in json_lines.read(out) if line.get("part") == TRUTH]
+    return {(line["case"], line["column"], line["seed"]): Removal(**line["removal"]) for line in lines}
+
+
+def keep(key: Key, removal: Removal, out: Path | None) -> None:
+    case, column, seed = key
+    unit = {"part": TRUTH, "case": case, "column": column, "seed": seed}
+    json_lines.append(out, {**unit, "removal": asdict(removal)})
 
 
 def word_of_disturbance(case: str, column: str) -> str:
@@ -186,7 +224,7 @@ def _throttled(whole: Clients, other: Clients, design: Design, competitors: Dist
         _quota_us, period_us = times_us(design.quota)
         found = removal(whole, other, limited, max(_TURN_S, _PERIODS * period_us / 1e6))
         if not group.throttled().periods:
-            raise SystemExit("verdict: cannot measure: the quota did not bind")
+            raise CannotMeasure("the quota did not bind")
         return found
 
 
@@ -234,5 +272,5 @@ def _line(process: subprocess.Popen[str]) -> str:
     assert process.stdout
     line = process.stdout.readline()
     if not line:
-        raise SystemExit("verdict: cannot measure: a plain client has ended, see above")
+        raise CannotMeasure("a plain client has ended, see above")
     return line

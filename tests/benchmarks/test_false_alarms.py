@@ -29,6 +29,7 @@ from benchmarks.false_alarms import (
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
 from pgperf.core import limits
+from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import ENDING, Ending, Plan, Variant, VariantBlock
 from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan, round_order
@@ -237,7 +238,7 @@ def test_a_campaign_goes_on_after_the_seeds_of_its_file_and_conditions(
     assert ask(monkeypatch, out=out, stopping=True) == 0
     said = capsys.readouterr().out
     assert "ended by: precision 34; 40 s in the middle\nrefused: 0 of 34 runs\n" in said
-    assert said.endswith("seeds 1 to 34\nverdict: the bar holds\n")
+    assert said.endswith("failed: 0 of 34 runs\nseeds 1 to 34\nverdict: the bar holds\n")
     assert measured == [(1, False), (2, False), *((seed, True) for seed in range(1, 35))]
     assert ask(monkeypatch, out=out, stopping=True) == 0
     assert len(measured) == len(json_lines.read(out)) == 36
@@ -273,6 +274,51 @@ def test_a_run_that_is_refused_for_its_time_has_no_comparisons(monkeypatch: pyte
     found = false_alarms.run_of(PLAN, {}, machine, lambda each: each.aa)
     assert "at least 80 s" in found["refused"]
     assert found["comparisons"] == []
+
+
+def test_a_run_whose_client_fails_is_kept_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise ClientFailed("libpq: ended unexpectedly")
+
+    monkeypatch.setattr(false_alarms, "execute", fail)
+    machine = false_alarms.RunSettings("build", "false-alarms")
+    found = false_alarms.run_of(PLAN, {}, machine, lambda each: each.aa)
+    assert (found["failed"], found["refused"], found["comparisons"]) == ("libpq: ended unexpectedly", "", [])
+
+
+def test_a_run_that_failed_counts_as_a_false_differs() -> None:
+    found = of_runs(*[1] * 20, 0, 2)
+    assert RunsBar().holds(found, failed=1)
+    assert not RunsBar().holds(found, failed=2)
+    quiet = [row(low=1.001)] * 20 + [row()] * 380
+    assert FULL.holds(quiet, failed=3)
+    assert not FULL.holds(quiet, failed=4)
+
+
+def failed_runs(seeds: Any) -> list[json_lines.Line]:
+    found = {"refused": "", "failed": "libpq: ended unexpectedly", "ended": "", "seconds": None}
+    return [{"seed": seed, **found, "comparisons": []} for seed in seeds]
+
+
+def test_the_verdict_shows_failed_runs_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    found = of_runs(*[1] * 22, 0, 2)
+    good: list[json_lines.Line] = [
+        {"seed": seed, "refused": "", "comparisons": [row for row in found if row["seed"] == seed]}
+        for seed in range(24)
+    ]
+    assert false_alarms.judge(options(), [*good, *failed_runs([24])], RunsBar()) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("failed: 1 of 25 runs\n  seed 24: libpq: ended unexpectedly\n")
+    assert false_alarms.judge(options(), [*good, *failed_runs([24, 25])], RunsBar()) == 1
+
+
+def test_a_campaign_whose_runs_all_fail_ends() -> None:
+    def measure(units: Any) -> Any:
+        yield from failed_runs(unit["seed"] for unit in units)
+
+    runs = false_alarms.campaign(options(), {}, 12, measure)
+    assert {run["failed"] for run in runs} == {"libpq: ended unexpectedly"}
+    assert len(runs) == 34
 
 
 def test_a_run_is_kept_with_its_end_and_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

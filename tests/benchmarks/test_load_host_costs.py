@@ -10,6 +10,7 @@ import pytest
 from benchmarks import load_host_costs as costs
 from benchmarks.hosts_at_once import Done, Rounds, at_once
 from benchmarks.load_host_costs import Cost, Together
+from pgperf.runs.order_rows import OrderRows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
 FOUR = Together(4, 30.0, 900.0, 0.2, 0.9, 12.0, 2.0)
@@ -45,6 +46,18 @@ def test_each_bar_can_break(
     said = capsys.readouterr().out
     assert " 16: questions for an order a second" in said
     assert ("do NOT hold" in said) is not holds
+
+
+def test_the_bar_notices_a_round_that_takes_four_times_as_long_as_on_the_page() -> None:
+    (four,) = re.findall(r"^\| all of these, in a round \| \| (\d+) ms", PAGE, re.MULTILINE)
+    assert 4 * int(four) >= 1e3 * costs.BAR_S
+
+
+def test_hosts_that_find_no_run_measure_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without a heartbeat of the run: the answer is quick, and is none to a host."""
+    monkeypatch.setattr(OrderRows, "poll", lambda *_: None)
+    with pytest.raises(SystemExit, match="cannot measure: a host found no run"):
+        costs._ask(1)
 
 
 def test_a_round_lasts_until_the_last_host_is_done() -> None:

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import json_lines, planted, power
 from benchmarks.power import (
     DIFFERENCES,
+    FAILED,
     QUICK,
     REFUSED,
     Result,
@@ -23,6 +24,7 @@ from benchmarks.power import (
 )
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
+from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Ending, Variant, VariantBlock
 from pgperf.runner import preflight
 from pgperf.runner.plan import make_plan
@@ -95,7 +97,14 @@ def test_so_many_of_forty_runs_must_call_it(chosen: Any, least: int) -> None:
     assert not holds(chosen, [called] * (least - 1) + [missed] * (41 - least))
     refused = Result(chosen.percent, 1, False, REFUSED)
     assert not holds(chosen, [called] * (least - 1) + [refused] * (41 - least))
+    assert not holds(chosen, [called] * (least - 1) + [replace(refused, outcome=FAILED)] * (41 - least))
     assert not holds(chosen, [])
+
+
+def test_a_run_without_a_block_of_both_workloads_has_not_called_it() -> None:
+    found = judged(FIVE, 3, [], ENDED, 0.05)
+    assert (found.outcome, found.is_called, found.seed) == (FAILED, False, 3)
+    assert [*lines(FIVE, [found])][-1] == "failed: seed 3: no block has both workloads"
 
 
 def test_one_wrong_direction_fails_the_bar() -> None:
@@ -181,3 +190,13 @@ def test_a_run_that_is_refused_for_its_time_is_a_result(monkeypatch: pytest.Monk
     found = power._measured(FIVE, 7, {}, machine)
     assert (found.outcome, found.seed, found.difference) == (REFUSED, 7, None)
     assert "at least 80 s" in found.ended
+
+
+def test_a_run_whose_client_fails_is_kept_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise ClientFailed("psycopg: the server closed the connection")
+
+    monkeypatch.setattr(power, "execute", fail)
+    found = power._measured(FIVE, 7, {}, power.RunSettings("build", "power"))
+    assert (found.outcome, found.seed, found.is_called) == (FAILED, 7, False)
+    assert found.ended == "psycopg: the server closed the connection"

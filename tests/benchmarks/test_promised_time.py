@@ -104,12 +104,17 @@ def test_another_failure_is_no_result() -> None:
 
 
 def test_the_worst_run_decides_and_a_fifth_may_be_refused() -> None:
-    worst, refused_late = replace(KEPT, real_s=50.0), replace(REFUSED, real_s=900.0)
+    worst, refused_late = replace(KEPT, real_s=50.0), replace(REFUSED, real_s=150.0)
     assert keeps_promises([KEPT] * 3 + [worst, refused_late], 1.25)
     assert not keeps_promises([KEPT] * 2 + [worst, refused_late], 1.25)
     assert not keeps_promises([KEPT, replace(worst, real_s=50.1)], 1.25)
     assert not keeps_promises([REFUSED], 1.25)
     assert not keeps_promises([], 1.25)
+
+
+@pytest.mark.parametrize("real_s", [150.1, 900.0])
+def test_a_refusal_that_comes_late_breaks_the_promise(real_s: float) -> None:
+    assert not keeps_promises([KEPT] * 9 + [replace(REFUSED, real_s=real_s)], 1.25)
 
 
 def test_the_middle_pair_must_be_a_third_shorter() -> None:
@@ -140,7 +145,7 @@ def test_the_tables() -> None:
     text = [*promise_lines([REFUSED, replace(KEPT, seed=3, real_s=48.0), KEPT])]
     assert text[2:] == [
         "| orm-overhead | 0 | 2 | 0 | 40 s | 1.05 | 1.20 |",
-        "| slow-list | 6 | 1 | 1 (180 s; said after 20 s at most) | 120 s |  |  |",
+        "| slow-list | 6 | 1 | 1 (180 s; said after 20 s at most) | 120 s |  | 0.17 |",
         "| all |  | 3 | 1 (180 s; said after 20 s at most) | 40 s to 120 s | 1.05 | 1.20 |",
     ]
     pairs = [SHORT_PAIR, replace(SHORT_PAIR, seed=2, ended="budget", stopped_s=150.0)]

@@ -10,6 +10,9 @@ import pytest
 
 from benchmarks import published
 from benchmarks.published_a import WANTED
+from pgperf.runner import preflight
+
+DONE: dict[str, Any] = {"run": {"status": "done", "error": ""}, "variants": [], "comparisons": []}
 
 
 @pytest.mark.parametrize("words", [["--keep", "c"], ["--rivals", "2"]])
@@ -42,11 +45,11 @@ def test_the_rivals_spin_beside_all_runs_and_name_their_files(
         running.append(0)
 
     def run(env: object, benchmark: str, *words: str, control: object) -> dict[str, Any]:
-        return {"variants": [], "comparisons": [], "beside": running[-1]}
+        return {**DONE, "beside": running[-1]}
 
     without_stack(published, "manage")
     monkeypatch.setattr(published, "spinning", spinning)
-    monkeypatch.setattr(published, "run_benchmark", run)
+    monkeypatch.setattr(published, "try_benchmark", run)
     options = Namespace(single=None, several=None, keep=tmp_path, rivals=rivals, quick=False, resume=False)
     found = published.runs("published-a", options, WANTED)
     assert [each["beside"] for each in found] == [rivals, rivals]
@@ -55,7 +58,7 @@ def test_the_rivals_spin_beside_all_runs_and_name_their_files(
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
-def test_a_script_whose_run_was_refused_goes_on_with_that_run(
+def test_a_script_whose_run_failed_goes_on_with_that_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     without_stack: Callable[..., None],
@@ -66,13 +69,13 @@ def test_a_script_whose_run_was_refused_goes_on_with_that_run(
     def run(env: object, *words: str, control: object) -> dict[str, Any]:
         asked.append(words)
         if len(asked) == 2:
-            raise SystemExit("refused")
-        return {"variants": [], "comparisons": [], "number": len(asked)}
+            return {**DONE, "run": {"status": "failed", "error": "the server left"}}
+        return {**DONE, "number": len(asked)}
 
     without_stack(published, "manage")
-    monkeypatch.setattr(published, "run_benchmark", run)
+    monkeypatch.setattr(published, "try_benchmark", run)
     options = Namespace(single=None, several=None, keep=tmp_path / "kept", rivals=0, quick=False, resume=True)
-    with pytest.raises(SystemExit, match="refused"):
+    with pytest.raises(SystemExit, match="cannot measure: the server left"):
         published.runs("published-a", options, WANTED)
     for _ in range(2):
         assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [1, 3]
@@ -82,6 +85,28 @@ def test_a_script_whose_run_was_refused_goes_on_with_that_run(
     assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [4, 5]
     options.resume = False
     assert [each["number"] for each in published.runs("published-a", options, WANTED)] == [6, 7]
+
+
+def test_a_run_that_is_refused_for_its_time_leaves_the_others_and_is_not_kept(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    without_stack: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    refusal = str(preflight.too_short(80.0, 60.0))
+
+    def run(env: object, *words: str, control: object) -> dict[str, Any]:
+        is_first = words[0] == "published-a"
+        return {**DONE, "run": {"status": "failed", "error": refusal}} if is_first else {**DONE, "number": 2}
+
+    without_stack(published, "manage")
+    monkeypatch.setattr(published, "try_benchmark", run)
+    options = Namespace(single=None, several=None, keep=tmp_path, rivals=2, quick=False, resume=False)
+    first, second = published.runs("published-a", options, WANTED)
+    assert (first[published.REFUSAL], first["variants"]) == (refusal, [])
+    assert second["number"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["published-a-several-beside-2.json"]
+    assert f"refused: {refusal}\n" in capsys.readouterr().err
 
 
 def test_a_kept_run_counts_for_the_same_python_and_names_another_commit(
@@ -94,10 +119,10 @@ def test_a_kept_run_counts_for_the_same_python_and_names_another_commit(
 
     def run(env: object, *words: str, control: object) -> dict[str, Any]:
         asked.append(words)
-        return {"variants": [], "comparisons": [], "number": len(asked)}
+        return {**DONE, "number": len(asked)}
 
     without_stack(published, "manage")
-    monkeypatch.setattr(published, "run_benchmark", run)
+    monkeypatch.setattr(published, "try_benchmark", run)
     shared = {"single": None, "several": None, "keep": tmp_path, "rivals": 0, "quick": False, "resume": True}
     for commit, python, numbers in [("a", "3.12", [1, 2]), ("b", "3.12", [1, 2]), ("b", "3.13", [3, 4])]:
         monkeypatch.setattr(published, "commit", lambda commit=commit: commit)

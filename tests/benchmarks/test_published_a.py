@@ -1,11 +1,13 @@
 """benchmarks.published_a: the rules for the conclusions of 2010, on made-up runs."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import published_a
-from benchmarks.published import CONFIRMED, QUALIFIED, REFUTED, UNKNOWN
+from benchmarks.published import CONFIRMED, QUALIFIED, REFUSAL, REFUTED, UNKNOWN
 from benchmarks.published_a import judgements, missing
 
 LAYERS = ("libpq", "django_orm_psycopg2")
@@ -19,7 +21,8 @@ def row(layer: str, route: str, clients: int = 1, **changes: Any) -> dict[str, A
     share = {"clients": 0.3, "server": 0.2, "idle": 0.5, "steal": 0.0}
     return {
         "label": label, "layer": layer, "route": route, "clients": clients, "control": 0, "us_per_op": us,
-        "ops_per_s": clients * 1e6 / us, "cpu_us_per_op": {"client_user": 20.0, "client_sys": 5.0},
+        "us_per_op_low": 0.99 * us, "us_per_op_high": 1.01 * us, "ops_per_s": clients * 1e6 / us,
+        "cpu_us_per_op": {"client_user": 20.0, "client_sys": 5.0},
         "cold_us": {"startup": 300_000.0, "connect": 4000.0, "first": 900.0}, "top": None,
         "cpu_account": {"share": share, "busiest": {"pooler": 0.95 if route == "pgbouncer" and clients > 4 else 0.2}},
         "verdict": verdict("latency" if layer == "libpq" else "client_cpu"),
@@ -27,9 +30,10 @@ def row(layer: str, route: str, clients: int = 1, **changes: Any) -> dict[str, A
     }  # fmt: skip
 
 
-def verdict(word: str, *, withheld: bool | None = False) -> dict[str, Any]:
+def verdict(word: str | None, *, withheld: bool | None = False) -> dict[str, Any]:
     why = "the clients' CPUs were 96 % busy" if withheld else ""
-    return {"word": word, "checks": {"capacity": {"withheld": withheld, "why": why}}}
+    checks = {"capacity": {"withheld": withheld, "why": why}}
+    return {"word": word, "checks": checks, "grade": {"word": "good", "share": 0.0}}
 
 
 def comparison(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -89,17 +93,17 @@ def test_runs_like_his_confirm_his_conclusions() -> None:
 def test_the_orm_conclusion_depends_on_the_verdicts() -> None:
     run = single(*ALL)
     for one in run["variants"]:
-        one["verdict"] = {"word": "server_cpu"}
+        one["verdict"] = verdict("server_cpu")
     assert words(run, several())[0] == REFUTED
-    run["variants"][1]["verdict"] = {"word": "client_cpu"}
+    run["variants"][1]["verdict"] = verdict("client_cpu")
     assert words(run, several())[0] == QUALIFIED
 
 
 @pytest.mark.parametrize("word", ["disturbed", "unknown", None])
 def test_a_disturbed_or_unknown_verdict_leaves_what_intervals_settle(word: str | None) -> None:
-    one, many = single(*ALL), several(verdict={"word": word})
+    one, many = single(*ALL), several(verdict=verdict(word))
     for each in one["variants"]:
-        each["verdict"] = {"word": word}
+        each["verdict"] = verdict(word)
     found = words(one, many)
     assert (found[0], found[3], found[4]) == (CONFIRMED, UNKNOWN, UNKNOWN)
 
@@ -134,12 +138,116 @@ def test_the_orm_conclusion_takes_off_what_disturbances_may_have_added(
 
 
 def test_the_orm_conclusion_is_not_confirmed_by_a_ratio_that_may_be_small() -> None:
-    one = single(*ALL)
-    for each in one["variants"]:
-        each["verdict"] = {"word": "disturbed"}
+    one = disturbed()
     run = with_ratio(one, "django_orm_psycopg2 · tcp", "libpq · tcp", 1.5)
     assert words(run, several())[0] == QUALIFIED
     assert words(with_ratio(run, "django_orm_psycopg2 · tcp", "libpq · tcp", 1.66), several())[0] == UNKNOWN
+
+
+def disturbed() -> dict[str, Any]:
+    """A run whose verdicts are disturbed, by nothing that is known to have lengthened an operation."""
+    run = single(*ALL)
+    for each in run["variants"]:
+        each["verdict"] = verdict("disturbed")
+    return run
+
+
+def with_small_ratios(run: dict[str, Any]) -> dict[str, Any]:
+    for route in published_a.PHASE_ROUTES:
+        with_ratio(run, f"django_orm_psycopg2 · {route}", f"libpq · {route}", 1.2)
+    return run
+
+
+def test_ratios_that_are_surely_small_refute_the_orm_conclusion_where_no_verdict_is_the_client() -> None:
+    assert words(with_small_ratios(disturbed()), several())[0] == REFUTED
+    run = with_small_ratios(disturbed())
+    run["variants"][1]["verdict"] = verdict("client_cpu")
+    assert words(run, several())[0] == QUALIFIED
+
+
+@pytest.mark.parametrize("word", ["client_cpu", "disturbed"])
+def test_the_orm_conclusion_is_unknown_with_an_unknown_grade(word: str) -> None:
+    one = single(*ALL)
+    steal = {"source": "steal", "us": 14.0}
+    grade = {"word": "unknown", "share": None, "disturbances": [steal], "evidence": "no run queue"}
+    for each in one["variants"]:
+        if each["label"] == "django_orm_psycopg2 · tcp":
+            each["verdict"] = {**verdict(word), "grade": grade}
+    found = judgements(one, several())[0]
+    assert found.word == UNKNOWN
+    assert "disturbances had at most 5.0 % of a time (django_orm_psycopg2 · tcp: no run" in found.evidence
+    assert found.evidence.endswith("; not all disturbances are known (django_orm_psycopg2 · tcp)")
+
+
+def test_a_refused_run_leaves_its_conclusions_unknown_with_the_reason() -> None:
+    why = "time budget: 6 blocks take at least 80 s"
+    no_rows: dict[str, Any] = {"variants": [], "comparisons": [], REFUSAL: why}
+    found = judgements(single(*ALL), no_rows)
+    assert [each.word for each in found] == [CONFIRMED, UNKNOWN, CONFIRMED, UNKNOWN, UNKNOWN]
+    assert found[3].evidence == "a run was refused: time budget: 6 blocks take at least 80 s"
+    assert words(no_rows, several()) == [UNKNOWN, UNKNOWN, UNKNOWN, REFUTED, UNKNOWN]
+
+
+def judged(loaded: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
+    """The exit code for these single runs beside quiet ones that confirm what they can."""
+    for name, run in {"single": single(*ALL), "several": several()}.items():
+        kept = {**run, "conditions": {"arguments": [*published_a.WANTED[name][0]]}}
+        (folder / f"published-a-{name}.json").write_text(json.dumps(kept))
+    (folder / "loaded.json").write_text(json.dumps(loaded))
+    files = ["--single", str(folder / "loaded.json"), "--several", str(folder / "published-a-several.json")]
+    monkeypatch.setattr("sys.argv", ["published_a", *files, "--quiet-answers", str(folder), *more])
+    return published_a.main()
+
+
+def test_beside_load_the_answers_are_those_of_the_quiet_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judged(single(*ALL), tmp_path, monkeypatch) == 0
+    assert capsys.readouterr().out.count("| the same |") == 5
+    assert judged(pooled(1.13), tmp_path, monkeypatch) == 1
+    said = capsys.readouterr().out
+    assert "| PgBouncer costs about 5 % and saturates at scale | confirmed | qualified | **no** |" in said
+    assert "not by the machine: PgBouncer costs about 5 % and saturates at scale: qualified, quiet" in said
+
+
+@pytest.mark.parametrize(("share", "code"), [(0.06, 0), (0.03, 1)])
+def test_another_answer_must_be_one_that_the_machine_can_have_changed(
+    share: float,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From 1.12 (the low end of 1.13), 1.08 is reached by a share of 3.5 %."""
+    loaded = pooled(1.13)
+    for each in loaded["variants"]:
+        if each["label"] == "django_orm_psycopg2 · pgbouncer":
+            each["verdict"] = graded("client_cpu", share)
+    assert judged(loaded, tmp_path, monkeypatch) == code
+    said = capsys.readouterr().out
+    assert f"disturbances had at most {100 * share:.1f} % of a time" in said
+    assert ("| by the machine: without its part, time of django_orm_psycopg2" in said) != bool(code)
+
+
+def test_answers_are_compared_with_whole_quiet_runs_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit, match="leave out --quick"):
+        judged(single(*ALL), tmp_path, monkeypatch, "--quick")
+    (tmp_path / "quick").mkdir()
+    for name, run in {"single": single(*ALL), "several": several()}.items():
+        kept = {**run, "conditions": {"arguments": [*published_a.WANTED[name][1]]}}
+        (tmp_path / "quick" / f"published-a-{name}.json").write_text(json.dumps(kept))
+    monkeypatch.setattr("sys.argv", ["published_a", "--quiet-answers", str(tmp_path / "quick")])
+    with pytest.raises(SystemExit, match="this is no run of `pgperf run published-a` that --keep wrote"):
+        published_a.main()
+
+
+def test_every_conclusion_has_figures_that_decide_it() -> None:
+    found = published_a.deciding(single(*ALL), several())
+    assert [len(figures) for figures in found] == [3, 2, 4, 2, 2]
+    nobody: dict[str, Any] = {"variants": [], "comparisons": []}
+    assert published_a.deciding(nobody, nobody) == [[]] * 5
 
 
 def test_a_variant_is_not_compared_with_itself() -> None:

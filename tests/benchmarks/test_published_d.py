@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import published_d
+from benchmarks.published import REFUSAL
 from benchmarks.published_d import DRIVERS, MEASURES
 from benchmarks.published_rules import QUERIES, drivers
 from tests.benchmarks.made_up_runs import suite_run
@@ -80,6 +81,12 @@ def test_kept_runs_give_answers_and_an_exit_code(
     monkeypatch.setattr(sys, "argv", ["x", *files])
     assert published_d.main() == 0
     assert "the bar holds" in capsys.readouterr().out
+    refused = tmp_path / "refused.json"
+    refused.write_text(json.dumps({"variants": [], "comparisons": [], REFUSAL: "time budget: too short"}))
+    monkeypatch.setattr(sys, "argv", ["x", *files[:2], "--fair", str(refused), *files[4:]])
+    assert published_d.main() == 1
+    assert "not measured: time budget: too short" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["x", *files])
     path.write_text(json.dumps(suite_run(published_times(), width=3.0)))
     assert published_d.main() == 1
     assert "repeat the unknown measurements" in capsys.readouterr().out

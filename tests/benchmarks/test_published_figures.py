@@ -10,6 +10,7 @@ from benchmarks.published_figures import (
     disturbed_ratio,
     geometric_mean,
     inverse,
+    known_disturbance,
     ms_per_op,
     per_s,
     ratio,
@@ -90,7 +91,26 @@ def test_a_disturbed_time_may_have_been_shorter() -> None:
     made = run(one, two, comparisons=[comparison(one, two, 1.1)])
     found = disturbed_ratio(made, one, two)
     assert (found.centre, found.low, found.high) == pytest.approx((3.0, 3 / 1.1 * 0.5, 3 * 1.1 / 0.8))
-    assert disturbed_ratio(made, {**one, "verdict": {"word": None}}, two).low == pytest.approx(3 / 1.1)
+
+
+@pytest.mark.parametrize("grade", [None, {"share": None}, {"share": 1.0}])
+def test_a_ratio_has_no_interval_where_disturbances_may_be_any(grade: dict[str, float | None] | None) -> None:
+    one, two = row(30.0), row(10.0, layer="psycopg")
+    unknown = {**one, "verdict": {"word": "latency", "grade": grade}}
+    found = disturbed_ratio(run(one, two, comparisons=[comparison(one, two)]), unknown, two)
+    assert (found.centre, found.low, found.high) == (3.0, None, None)
+
+
+def test_known_disturbances_count_where_the_grade_is_unknown() -> None:
+    found = [
+        {"source": "steal", "us": 3.0},
+        {"source": "run_queue", "us": 1.5},
+        {"source": "clock", "us": None},
+    ]
+    unknown = {"share": None, "disturbances": found}
+    assert known_disturbance({**row(30.0), "verdict": {"grade": unknown}}) == pytest.approx(0.15)
+    assert known_disturbance({**row(30.0), "verdict": {"grade": {**unknown, "share": 0.2}}}) == 0.2
+    assert known_disturbance({**row(30.0), "verdict": {"word": None}}) == 0.0
 
 
 @given(positive, widths)

@@ -49,6 +49,7 @@ def pair(quiet_us: float, loaded_us: float, seed: int = 1) -> Pair:
 
 ALIKE, APART = pair(100.0, 100.2), pair(100.0, 103.0)
 REFUSED = replace(ALIKE, seed=7, loaded=Ran(12.0, refused="budget_s: too short"))
+FAILED = replace(ALIKE, seed=8, loaded=Ran(12.0, failed="the server left"))
 
 
 def test_a_run_that_may_stop_early_has_wider_intervals() -> None:
@@ -100,17 +101,20 @@ def test_so_many_pairs_must_agree() -> None:
     assert holds([ALIKE] * 17 + [APART] * 3)
     assert not holds([ALIKE] * 16 + [APART] * 4)
     assert not holds([ALIKE] * 16 + [APART] * 3 + [REFUSED])
+    assert not holds([ALIKE] * 16 + [APART] * 3 + [FAILED])
     assert not holds([])
     assert not holds([replace(REFUSED, quiet=REFUSED.loaded)])
 
 
 def test_the_table_has_the_scatter_of_each_side() -> None:
-    text = [*lines([pair(100.0, 110.0), pair(102.0, 110.0, seed=2), REFUSED])]
+    text = [*lines([pair(100.0, 110.0), pair(102.0, 110.0, seed=2), REFUSED, FAILED])]
     cells = [cell.strip() for cell in text[2].strip("|").split("|")]
-    assert cells[:2] == [RUNG, "0 of 3"]
+    assert cells[:2] == [RUNG, "0 of 4"]
     assert cells[2].startswith("+9.00 µs (± ")
-    assert cells[3:] == ["100.67 µs", "1.15 µs (1.1 %)", "110.00 µs", "0.00 µs (0.0 %)"]
-    assert text[3:] == ["refused: 1 of 6 runs", "  seed 7: budget_s: too short"]
+    assert cells[3:] == ["100.50 µs", "1.00 µs (1.0 %)", "110.00 µs", "0.00 µs (0.0 %)"]
+    assert text[3:] == [
+        "refused: 1 of 8 runs", "  seed 7: budget_s: too short", "failed: 1 of 8 runs", "  seed 8: the server left",
+    ]  # fmt: skip
 
 
 def test_two_seeds_that_follow_each_other_have_both_orders() -> None:
@@ -119,17 +123,18 @@ def test_two_seeds_that_follow_each_other_have_both_orders() -> None:
     assert 3 <= sum(order(seed)[0] == "quiet" for seed in range(1, 21, 2)) <= 7
 
 
-def test_only_a_run_without_time_is_refused() -> None:
+def test_only_a_run_without_time_is_refused_and_others_fail() -> None:
     assert Ran.of(run_json()).seconds == 80.0
     refusal = str(preflight.too_short(80.0, 60.0))
     assert Ran.of(run_json(status="failed", error=refusal)) == Ran(80.0, refusal)
-    with pytest.raises(SystemExit, match="cannot measure: the server left"):
-        Ran.of(run_json(status="failed", error="the server left"))
+    failed = Ran.of(run_json(status="failed", error="the server left"))
+    assert failed == Ran(80.0, failed="the server left")
 
 
 def test_a_pair_is_the_same_from_its_line() -> None:
-    line = {"seed": 7, "quiet": asdict(REFUSED.quiet), "loaded": asdict(REFUSED.loaded)}
-    assert Pair.from_json(line) == REFUSED
+    for kept in (REFUSED, FAILED):
+        line = {"seed": kept.seed, "quiet": asdict(kept.quiet), "loaded": asdict(kept.loaded)}
+        assert Pair.from_json(line) == kept
 
 
 def options(**fields: Any) -> Namespace:
@@ -164,4 +169,4 @@ def test_a_campaign_resumes_by_seed_and_rivals(
     assert [line["first"] for line in json_lines.read(out)][:3] == [order(seed)[0] for seed in (1, 2, 3)]
     said = capsys.readouterr().out
     assert "verdict: not judged: 3 pairs of a campaign of 20\n" in said
-    assert said.endswith("refused: 0 of 40 runs\nverdict: the bar holds\n")
+    assert said.endswith("refused: 0 of 40 runs\nfailed: 0 of 40 runs\nverdict: the bar holds\n")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import upgrades
+from benchmarks.published import REFUSAL
 from benchmarks.upgrades import LAYERS, UPGRADES
 from pgperf.core.records import Definition, WorkloadDefinition
 from pgperf.runner import run_time
@@ -41,6 +42,11 @@ def test_a_row_has_both_times_and_the_runs_own_ratio() -> None:
 def test_a_layer_that_one_side_lacks_is_not_measured() -> None:
     rows = list(upgrades._rows(measured(psycopg=(200.0, 150.0)), (BEFORE, AFTER)))
     assert [cells[2] for cells in rows] == ["200.0 (198.0 to 202.0)", "not measured", "not measured"]
+
+
+def test_no_layer_of_a_refused_run_is_measured() -> None:
+    rows = list(upgrades._rows({**run(), REFUSAL: "time budget: ..."}, (BEFORE, AFTER)))
+    assert [cells[:3] for cells in rows] == [[REFUSAL, layer, "not measured"] for layer in LAYERS]
 
 
 def test_the_bar_needs_every_cell(

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.verdict_answers import Answer, by_column, column_holds, holds, keep, kept, lines
+from benchmarks.verdict_answers import (
+    BLOCKS,
+    Answer,
+    by_column,
+    column_holds,
+    holds,
+    keep,
+    kept,
+    lines,
+)
 
 WORDS = {"client spinning": "client_cpu", "ORM client": "client_cpu", "heavy query": "server_cpu"}
 
@@ -16,8 +25,9 @@ def answers(
     count: int = 10, change: Callable[[Answer], Answer] = lambda answer: answer, column: str = "quiet"
 ) -> list[Answer]:
     """`count` right and confirmed answers to each case; `change` may replace some of them."""
+    right = Answer("", 0, "", "evidence", "confirmed", "test", column=column, blocks=BLOCKS)
     return [
-        change(Answer(name, number, word, "evidence", "confirmed", "test", right=word, column=column))
+        change(replace(right, case=name, seed=number, word=word, right=word))
         for number in range(count)
         for name, word in WORDS.items()
     ]
@@ -89,12 +99,39 @@ def test_a_line_with_words_that_were_accepted_still_counts(tmp_path: Path) -> No
     assert kept(out) == {found.key: found}
 
 
+def test_answers_of_another_number_of_blocks_do_not_count(tmp_path: Path) -> None:
+    """Older lines do not name theirs, which was one."""
+    out = tmp_path / "cells.jsonl"
+    [found, *_others] = answers(1)
+    older = {name: value for name, value in asdict(found).items() if name not in ("blocks", "second")}
+    out.write_text(json.dumps(older) + "\n")
+    assert kept(out) == {}
+    assert kept(out, 1) == {found.key: replace(found, blocks=1)}
+    keep(found, out)
+    assert kept(out) == {found.key: found}
+
+
+def test_of_two_words_the_first_must_be_the_right_one_and_they_are_counted() -> None:
+    def change(answer: Answer) -> Answer:
+        if answer.case == "ORM client":
+            return replace(answer, second="server_cpu")
+        wrong = replace(answer, word="client_cpu", second=answer.right, tested="")
+        return wrong if answer.case == "heavy query" else answer
+
+    found = answers(2, change)
+    assert [each.is_right for each in found] == [True, True, False] * 2
+    assert [*lines(found, 90, {})][-1] == "4 of 6 name two words, 2 of them the right one first"
+    assert "client_cpu or server_cpu (WRONG, not server_cpu): evidence" in str(found[2])
+    one_block = [replace(each, blocks=1) for each in answers(2)]
+    assert [*lines(one_block, 90, {})][-1] == "none can name two words: a run has one block"
+
+
 def test_the_tables_of_one_column() -> None:
     text = [*lines(answers(2), 90, {})]
     assert text[0] == "| bottleneck | right | client_cpu | server_cpu |"
     assert text[4] == "| heavy query | server_cpu |  | 2 |"
     assert "| right | 6 | 6 | 0 | 0 | 0 |" in text
-    assert text[-1] == "6 of 6 right (100 %)"
+    assert text[-2:] == ["6 of 6 right (100 %)", "0 of 6 name two words, 0 of them the right one first"]
 
 
 def test_the_tables_of_several_columns_end_with_the_bar_of_each() -> None:

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from io import StringIO
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from benchmarks import verdict_disturbances, verdict_truth
+from benchmarks import json_lines, verdict_answers, verdict_disturbances, verdict_truth
 from benchmarks.plain_operation import Operation, per_second
 from benchmarks.verdict_cells import DESIGNS, RIVALS
 from benchmarks.verdict_matrix import CASES, drawn
 from benchmarks.verdict_truth import (
+    UNDECIDED,
     Clients,
     Load,
     Removal,
@@ -18,6 +21,7 @@ from benchmarks.verdict_truth import (
     lines,
     relieved,
     removal,
+    word_of,
     word_of_disturbance,
 )
 from pgperf.core.records import Route
@@ -25,9 +29,43 @@ from pgperf.core.records import Route
 TCP, POOL = (Route(name, "127.0.0.1", port, "db", "user", "") for name, port in (("tcp", 1), ("pool", 2)))
 
 
-def test_the_removal_that_leaves_less_wins() -> None:
-    assert Removal(1000, 200, 500).bottleneck_wins
-    assert not Removal(1000, 900, 500).bottleneck_wins
+@pytest.mark.parametrize(
+    ("without", "margin", "word"),
+    [
+        ((200, 500), 0.375, "latency"), ((900, 500), -0.8, "disturbed"), ((200, 279), 0.09875, UNDECIDED),
+        ((281, 200), -0.10125, "disturbed"), ((200, 281), 0.10125, "latency"), ((1010, 1020), 0.0, UNDECIDED),
+        ((200, 1010), 1.0125, "latency"),
+    ],
+)  # fmt: skip
+def test_the_removal_that_saves_clearly_more_wins(
+    without: tuple[float, float], margin: float, word: str
+) -> None:
+    found = Removal(1000, *without)
+    assert found.margin == pytest.approx(margin)
+    assert word_of(found, "latency", "disturbed") == word
+
+
+def test_two_removals_of_one_word_need_no_margin() -> None:
+    assert word_of(Removal(1000, 200, 200), "client_cpu", "client_cpu") == "client_cpu"
+
+
+def test_removals_are_kept_by_case_column_and_seed_beside_answers(tmp_path: Path) -> None:
+    out = tmp_path / "cells.jsonl"
+    answer = verdict_answers.Answer("pool of 1", 1, "pool_queue", "", right="pool_queue", blocks=6)
+    verdict_answers.keep(answer, out)
+    verdict_truth.keep(("pool of 1", "quiet", 1), Removal(900, 2, 5), out)
+    assert verdict_truth.kept(out) == {("pool of 1", "quiet", 1): Removal(900, 2, 5)}
+    assert verdict_answers.kept(out) == {answer.key: answer}
+    assert verdict_truth.kept(None) == {}
+    assert len(json_lines.read(out)) == 2
+
+
+def test_a_plain_client_that_has_ended_fails_its_cell_only() -> None:
+    class Ended:
+        stdout = StringIO("")
+
+    with pytest.raises(verdict_truth.CannotMeasure, match="a plain client has ended"):
+        verdict_truth._line(cast(Any, Ended))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.served], ids=lambda case: case.name)
@@ -108,6 +146,7 @@ def test_a_rival_takes_the_cpus_of_its_column(monkeypatch: pytest.MonkeyPatch) -
 def test_the_table_counts_the_words_that_agree() -> None:
     right = Truth("ORM client", "rival-full", 1, Removal(1100.4, 200, 500), "client_cpu", "client_cpu")
     wrong = Truth("pool of 1", "quota", 1, Removal(900, 2, 5), "pool_queue", "client_cpu")
-    text = [*lines([right, wrong])]
-    assert text[2] == "| ORM client | rival-full | 1 | 1,100 | 200 | 500 | client_cpu | client_cpu |"
-    assert text[-1].strip() == "1 of 2 fixed words agree with the measurement"
+    unclear = Truth("pool of 1", "quota", 2, Removal(900, 2, 5), UNDECIDED, "client_cpu")
+    text = [*lines([right, wrong, unclear])]
+    assert text[2] == "| ORM client | rival-full | 1 | 1,100 | 200 | 500 | +33 % | client_cpu | client_cpu |"
+    assert text[-1].strip() == "1 of 3 fixed words agree with the measurement, 1 undecided"

@@ -26,10 +26,11 @@ import os
 import random
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -37,6 +38,7 @@ import numpy as np
 from benchmarks import web_clients
 from benchmarks.example_site import ROOT, run_benchmark
 from benchmarks.options import ScriptParser, run_script
+from benchmarks.published import number
 from benchmarks.published_figures import ratio, variant
 from example.stack import gunicorn, nginx
 from example.stack.part import Part
@@ -189,12 +191,24 @@ def _of_layers(stack: Stack, options: argparse.Namespace, cpu: int) -> Agreement
     http, view = (variant(run, layer=layer) for layer in ("http", "django_view"))
     if not (http and view):
         raise SystemExit("verdict: cannot measure: the run has no layer http or no view")
+    _show_cpu(http["cpu_us_per_op"], view["cpu_us_per_op"])
     found, expected_us = ratio(run, http, view), view["us_per_op"] + empty_us
     centre, low, high = (
         None if each is None else each * view["us_per_op"] / expected_us
         for each in (found.centre, found.low, found.high)
     )
     return Agreement("nginx: by the layers", http["us_per_op"], expected_us, centre or math.nan, low, high)
+
+
+def _show_cpu(http: Mapping[str, Any], view: Mapping[str, Any]) -> None:
+    """Where a difference is: in the process that runs the view, or in PostgreSQL. CPU times, µs."""
+    in_process = view["client_user"] + view["client_sys"]
+    print(
+        f"  CPU per request: the view in process {number(in_process, 0)} µs, in the web server"
+        f" {number(http['web'], 0)} µs; PostgreSQL for them {number(view['server'], 0)} and"
+        f" {number(http['server'], 0)} µs",
+        flush=True,
+    )
 
 
 @contextmanager

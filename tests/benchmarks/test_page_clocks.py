@@ -73,6 +73,14 @@ def test_a_log_in_seconds_becomes_microseconds(tmp_path: Path) -> None:
     assert AccessLog(tmp_path / "log", 1e6).last_us(2, 1) == pytest.approx([12_000])
 
 
+def test_the_report_says_which_process_takes_longer(capsys: pytest.CaptureFixture[str]) -> None:
+    view = {"client_user": 14_000.0, "client_sys": 1_000.0, "server": 2_300.0}
+    page_clocks._show_cpu({"web": 17_800.0, "server": None}, view)
+    said = capsys.readouterr().out
+    assert "the view in process 15,000 µs, in the web server 17,800 µs" in said
+    assert "PostgreSQL for them 2,300 and unknown µs" in said
+
+
 def test_the_empty_page_has_the_announced_length() -> None:
     answered: list[Any] = []
     body = b"".join(empty_page.application({}, lambda status, headers: answered.append((status, headers))))

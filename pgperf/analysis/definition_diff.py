@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pgperf.core.records import ENDING, PAGE_PARTS, PREDICTED, STATEMENT_TIMES
+from pgperf.core.records import ANSWER, ENDING, PAGE_PARTS, PREDICTED, REPLICATES, STATEMENT_TIMES
 
 #: What differs from run to run by nature.
 _VOLATILE = (
     "seed", "ports", "machine.load_average", "memory.free_bytes", "memory.allowed_bytes", "memory.client_bytes",
     "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent", "load_hosts.clocks",
     "load_hosts.start_skew_us", "load_hosts.repeated", "written.rounds_with_checkpoint", ENDING, PREDICTED,
-    STATEMENT_TIMES, PAGE_PARTS,
+    STATEMENT_TIMES, PAGE_PARTS, REPLICATES,
 )  # fmt: skip
+#: What a page answered: runs before it was noted have none, and others note it by workload or not.
+_PAGE_ANSWER = re.compile(rf"(.+\.)?layers\.[^.]+\.{ANSWER}( of .+)?", re.DOTALL)
 #: The user's own values, texts that may hold them, and names of the site's users: that they differ is
 #: said, what they are is not.
 _UNSAID = re.compile(
@@ -47,8 +49,13 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     return [
         _difference(name, earlier.get(name), later.get(name))
         for name in names
-        if earlier.get(name) != later.get(name)
+        if earlier.get(name) != later.get(name) and not _is_lone_answer(name, earlier, later)
     ]
+
+
+def _is_lone_answer(name: str, *both: Mapping[str, Any]) -> bool:
+    """What a page answered, noted by one of the two only."""
+    return bool(_PAGE_ANSWER.fullmatch(name)) and not all(name in each for each in both)
 
 
 def environment_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:

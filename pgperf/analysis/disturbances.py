@@ -21,7 +21,7 @@ from pgperf.analysis.load_hosts import LoadHostUse
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.top import Process, Top
 
-#: Fewer CPUs that other processes use are the background of any host, and of the CPUs of a side.
+#: Fewer CPUs that other processes use on a whole host are the background of any.
 OTHER_CPUS = 0.10
 #: From these shares of the response time on, the grade is fair, or poor.
 FAIR, POOR = 0.02, 0.15
@@ -42,7 +42,7 @@ def waits_for_others(
     waits = dict.fromkeys(ROLES, 0.0)
     for host in hosts:
         queued = {role: _queued(role, time, throttled) for role in host.roles}
-        for crowd in (*host.crowds, Crowd(host.roles, host.others)):
+        for crowd in (*host.crowds, Crowd(host.roles, _above_background(host.others))):
             queued |= _bounded({role: queued[role] for role in crowd.roles}, crowd.others, time.response)
         waits |= queued
     return waits
@@ -144,9 +144,11 @@ def _clock(read_ns: float | None, response: float) -> Iterator[Disturbance]:
 def _most_wait(others: float | None, response: float | None, queued: float) -> float:
     if others is None:
         return queued
-    if others < OTHER_CPUS:
-        return 0.0
     return min(queued, min(1.0, others) * (response or 0.0))
+
+
+def _above_background(others: float | None) -> float | None:
+    return 0.0 if others is not None and others < OTHER_CPUS else others
 
 
 def _busiest(top: Top | None, programs: Sequence[Process]) -> tuple[str, ...]:

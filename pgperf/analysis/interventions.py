@@ -148,7 +148,8 @@ def _said_of_the_load(found: MeasuredChange, title: str) -> str:
         return said
     if found.changed_word in _NAMED_AGAIN:
         return f"{said}, and the verdict “{title}”"
-    busy = "not seen" if found.server_busy is None else f"{in_percent(found.server_busy)} busy"
+    share = found.server_busy
+    busy = "busy to an unknown degree" if share is None else f"{in_percent(share)} busy"
     return f"{said}, the server's CPUs {busy}, and the verdict “{title}”"
 
 

@@ -33,9 +33,9 @@ POOL_QUEUE = 0.20
 BUSY = 0.70
 #: The roles whose work keeps a process of the web servers busy with a request.
 _BEHIND_REQUESTS = ("web", "pooler", "server")
-#: Statements that wait at the same time, for each process of the web servers, from which on a process
-#: serves several requests at once, or a statement has parallel workers: sampled figures vary.
-_SEVERAL_WAIT = 1.1
+#: Work and waits at the same time, for each process of the web servers, from which on a process serves
+#: several requests at once, or a statement has parallel workers: sampled figures vary.
+_SEVERAL_AT_ONCE = 1.1
 #: The beginnings of the names of figures that the server's sessions show.
 _IN_SESSIONS = ("server ", "wait events")
 _WAIT_EVENTS, _POOL_COUNTERS = "wait events", "pooler's counters"
@@ -168,8 +168,9 @@ class Facts:
     def _web_busy(self, behind: Known) -> float | None:
         if not self.web_workers or self.per_s is None:
             return None
+        work = self._per_web_worker(behind.values())
         waits = self._per_web_worker(self.time.waits[name] for name in self._waits_behind())
-        return self._per_web_worker(behind.values()) + (waits if waits < _SEVERAL_WAIT else 0.0)
+        return work + waits if work + waits < _SEVERAL_AT_ONCE else work
 
     def _waits_behind(self) -> tuple[str, ...]:
         """The waits in the server that keep a process of the web servers busy. Several processes may
@@ -210,13 +211,29 @@ class Facts:
         comes second, their time would make that the first. Or that in run queues, if it alone keeps
         the processes of web servers busy.
         """
+        if filling := self._filling_workers():
+            return filling
         others = [each for each in self.disturbances if each.source in (Source.STEAL, Source.RUN_QUEUE)]
-        if self._others_fill_workers:
-            return next((each for each in others if each.source == Source.RUN_QUEUE), None)
         doubt = sum(each.us or 0.0 for each in others)
-        if not doubt or doubt < FAIR * (self.time.response or 0.0):
+        if not doubt or doubt < self._fair_us:
             return None
         return others[0] if self._lead() < doubt else None
+
+    def _filling_workers(self) -> Disturbance | None:
+        """The time in run queues that alone keeps the processes of web servers busy, of their own host
+        first; None if it is too short to count.
+        """
+        if not self._others_fill_workers:
+            return None
+        own = {host.title for host in self.hosts if "web" in host.roles}
+        queues = [each for each in self.disturbances if each.source == Source.RUN_QUEUE]
+        long = [each for each in queues if (each.us or 0.0) >= self._fair_us]
+        return min(long, key=lambda each: each.where not in own, default=None)
+
+    @property
+    def _fair_us(self) -> float:
+        """From this time on, disturbances count."""
+        return FAIR * (self.time.response or 0.0)
 
     def _lead(self) -> float:
         """How much longer the leading part is than the next one, µs."""

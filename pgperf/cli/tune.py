@@ -14,7 +14,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from pgperf.access import credentials
 from pgperf.cli import text_table
-from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.models import Database
 from pgperf.reports import server_advice
 from pgperf.reports.table import Table
@@ -82,8 +82,15 @@ class AskedServer:
             sources = environment.overriding_sources(connection.all)
             settings = environment.settings(connection.all)
             version = records.version_of(settings.get("server_version") or "") or 0.0
-            replicates = version >= _KNOWS_SLOTS and environment.replicates(connection.all)
-            return cls(settings, here, sources, replicates)
+            return cls(settings, here, sources, version >= _KNOWS_SLOTS and _replicates(connection))
+
+
+def _replicates(connection: ControlConnection) -> bool:
+    """Does the server say so? Ask that last: a connection does not survive a query that fails."""
+    try:
+        return bool(environment.replicates(connection.all))
+    except ClientFailed:
+        return False
 
 
 def _server(database: Database, asked: AskedServer, options: dict[str, Any]) -> records.Server:

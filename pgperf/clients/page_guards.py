@@ -33,6 +33,8 @@ _TASKS = (
     ("django_q.signing", "SignedPackage", "dumps"),
     ("django_tasks.base", "Task", "enqueue"),
     ("django_tasks.base", "Task", "aenqueue"),
+    ("django_tasks.task", "Task", "enqueue"),  # before django-tasks had its module base
+    ("django_tasks.task", "Task", "aenqueue"),
     ("dramatiq.actor", "Actor", "send_with_options"),
     ("dramatiq.composition", "group", "run"),
     ("dramatiq.composition", "pipeline", "run"),

@@ -127,11 +127,15 @@ def _origin(url: str) -> tuple[str, str]:
     where it says so.
     """
     asked = urlsplit(url)
-    accepted = _is_accepted(asked.netloc)
+    accepted = _is_accepted(asked.netloc) and _is_accepted(_with_www(asked.netloc))
     host = asked.netloc if accepted else _expected_host()
     is_secure = settings.SECURE_SSL_REDIRECT or (accepted and asked.scheme == "https")
-    with_www = settings.PREPEND_WWW and not host.startswith("www.")
-    return "https" if is_secure else "http", f"www.{host}" if with_www else host
+    return "https" if is_secure else "http", _with_www(host)
+
+
+def _with_www(host: str) -> str:
+    """The host that the site redirects to from this one."""
+    return f"www.{host}" if settings.PREPEND_WWW and not host.startswith("www.") else host
 
 
 def _is_accepted(host: str) -> bool:
@@ -142,7 +146,8 @@ def _is_accepted(host: str) -> bool:
 
 def _expected_host() -> str:
     named = [host.removeprefix(".") for host in settings.ALLOWED_HOSTS if host != "*"]
-    return settings.SECURE_SSL_HOST or next(iter(named), "localhost")
+    answering = [host for host in named if _is_accepted(_with_www(host))]
+    return settings.SECURE_SSL_HOST or next(iter(answering or named), "localhost")
 
 
 def _unquoted(path: str) -> str:

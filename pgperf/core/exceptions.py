@@ -188,14 +188,15 @@ class LoadHostFailed(PgperfError):
 
 
 class LoadHostLate(PgperfError):
-    """A load host got the order of a slice after its start. The round is void and can be repeated.
+    """A load host got the order of a slice after its start, or its clock was not known well enough
+    during it. The round is void and can be repeated.
 
-    `host` is its name, where the owner knows it.
+    `host` is its name, where the owner knows it. `needs_time`: may more time before the start help?
     """
 
-    def __init__(self, message: str, host: str = "") -> None:
+    def __init__(self, message: str, host: str = "", needs_time: bool = True) -> None:
         super().__init__(message)
-        self.host = host
+        self.host, self.needs_time = host, needs_time
 
 
 class UnreadableBlock(PgperfError):

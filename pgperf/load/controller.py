@@ -50,8 +50,9 @@ _WINDOWS = 100
 #: An error that is good for the shortest windows, and how long it is sought: before there is a window,
 #: and for the windows of an order.
 _GOOD_ERROR_NS, _IMPROVE_S, _SETTLE_S = 500_000, 2.0, 10.0
-#: The windows that are proposed are longer by this factor, because errors scatter.
-_RESERVE = 2
+#: Because errors scatter, the windows that are proposed are longer by this factor, and errors that are
+#: smaller by it are sought for so long.
+_RESERVE, _RESERVE_S = 2, 0.5
 #: A clock that was laid beside ours longer ago is laid again: two may drift apart by 50 µs/s.
 _FRESH_S = 5.0
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
@@ -90,6 +91,7 @@ class _Host:
     facts: answers.HostFacts = field(default_factory=lambda: answers.HostFacts("", "", 0))
     worker: str = ""
     worst_error_ns: int = 0
+    was_unsure: bool = False  # was its clock not known well enough for the last order?
     places: Set[int] = frozenset()  # of the variants whose clients it has started
 
     def is_known(self, error_ns: int) -> bool:
@@ -215,6 +217,7 @@ class LoadHostController:
         if not window_ns:
             return
         self._improve_clocks(window_ns // _WINDOWS, _SETTLE_S)
+        self._improve_clocks(window_ns // (_RESERVE * _WINDOWS), _RESERVE_S)
         for host in self._hosts:
             _check_known(host, host.clock, window_ns)
 
@@ -229,11 +232,7 @@ class LoadHostController:
         said = self._awaited(seconds)
         self.settle(self._shortest_window_ns)
         found, late = [], []
-        for host, answer, first in zip(self._hosts, said, before, strict=True):
-            self._check_drift(host, first)
-            clock = ClockOffset.over(first, host.clock)
-            _check_known(host, clock, self._shortest_window_ns)
-            host.worst_error_ns = max(host.worst_error_ns, clock.error_ns)
+        for host, answer, clock in zip(self._hosts, said, self._clocks_since(before), strict=True):
             try:
                 found.append(self._slices(host, answer, clock))
             except LoadHostLate:
@@ -242,6 +241,34 @@ class LoadHostController:
             self._repeated += 1
             raise LoadHostLate(f"load host {', '.join(late)}: the order came after its start", late[0])
         return found
+
+    def _clocks_since(self, before: Sequence[ClockOffset]) -> list[ClockOffset]:
+        """Each host's clock during the order that has ended, by what it was before.
+
+        Raises LoadHostLate where one is not known well enough: errors scatter.
+        """
+        for host, first in zip(self._hosts, before, strict=True):
+            self._check_drift(host, first)
+        found = [ClockOffset.over(first, host.clock) for host, first in zip(self._hosts, before, strict=True)]
+        unsure = [
+            host.name for host, clock in zip(self._hosts, found, strict=True) if self._doubts(host, clock)
+        ]
+        if unsure:
+            self._repeated += 1
+            why = f"load host {', '.join(unsure)}: the clock was not known well enough"
+            raise LoadHostLate(why, unsure[0], needs_time=False)
+        for host, clock in zip(self._hosts, found, strict=True):
+            host.worst_error_ns = max(host.worst_error_ns, clock.error_ns)
+        return found
+
+    def _doubts(self, host: _Host, clock: ClockOffset) -> bool:
+        """Was the clock not known well enough for the last order? Raises LoadHostFailed if it was not
+        for the one before either.
+        """
+        again, host.was_unsure = host.was_unsure, not _is_enough(clock, self._shortest_window_ns)
+        if again:
+            _check_known(host, clock, self._shortest_window_ns)
+        return host.was_unsure
 
     def _slices(self, host: _Host, answer: Answer, clock: ClockOffset) -> list[HostSlice]:
         with _naming(host):
@@ -354,9 +381,16 @@ class LoadHostController:
             self._send()
 
     def _ordered(self, orders: Sequence[dict[str, Any]], seconds: float = _TELL_S) -> list[Answer]:
+        """The answers to orders without slices. Of the time that they tell, and what is known for a
+        few seconds, the better counts.
+        """
+        before = [(host.clock, host.clock_s) for host in self._hosts]
         for host, order in zip(self._hosts, orders, strict=True):
             host.number = self._put(host, order)
-        return self._awaited(seconds)
+        said = self._awaited(seconds)
+        for host, known in zip(self._hosts, before, strict=True):
+            host.keep_better(*known)
+        return said
 
     def _put(self, host: _Host, order: dict[str, Any]) -> int:
         with _naming(host):
@@ -432,11 +466,8 @@ class LoadHostController:
             self._exchange_clocks()
 
     def _exchange_clocks(self) -> None:
-        """Ask all hosts for the time; the best of the last few seconds counts."""
-        before = [(host.clock, host.clock_s) for host in self._hosts]
+        """Ask all hosts for the time; the best of the last few seconds counts, see `_ordered`."""
         self._ordered([_CLOCK] * len(self._hosts))
-        for host, known in zip(self._hosts, before, strict=True):
-            host.keep_better(*known)
 
     @property
     def _shortest_window_ns(self) -> int:
@@ -459,11 +490,14 @@ def _is_fresh(measured_s: float) -> bool:
     return time.monotonic() - measured_s <= _FRESH_S
 
 
+def _is_enough(clock: ClockOffset, window_ns: int) -> bool:
+    """Is it known well enough for such a window (0: there is none)?"""
+    return not window_ns or clock.error_ns * _WINDOWS <= window_ns
+
+
 def _check_known(host: _Host, clock: ClockOffset, window_ns: int) -> None:
-    """Raises LoadHostFailed for a host whose clock is not known well enough for such a window (0:
-    there is none).
-    """
-    if window_ns and clock.error_ns * _WINDOWS > window_ns:
+    """Raises LoadHostFailed for a host whose clock is not known well enough for such a window."""
+    if not _is_enough(clock, window_ns):
         raise LoadHostFailed(
             host.name,
             f"its clock is known to ±{clock.error_ns / 1e6:.2f} ms only, and a window of"

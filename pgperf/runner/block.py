@@ -10,6 +10,7 @@ from pgperf.core.layers import over_http
 from pgperf.core.records import Variant, VariantBlock
 from pgperf.runner import run_time
 from pgperf.runner.block_processes import (
+    bound_sides,
     close_process_cpu,
     find_processes,
     others_by_side,
@@ -45,10 +46,10 @@ def run_block(
         find_processes(context, groups)
         choose_windows(context, cohort, groups)
         process_cpu = process_cpu_of(context.host, groups)
+        bound = bound_sides(context.cpu_placement, groups)
         measured = timed_rounds(context, groups, cohort, block)
         counted = close_process_cpu(process_cpu, groups)
-        over = {over_http(group.variant.layer) for group in groups}
-        sides = {each: others_by_side(process_cpu, context.cpu_placement.sides(each)) for each in over}
+        sides = {over: others_by_side(process_cpu, each) for over, each in bound.items()}
         of_variant = partial(_counts_of, context, counted, sides)
         with_hosts = accounts(groups, of_variant)
         try:

@@ -13,6 +13,7 @@ import psutil
 import pgperf
 from pgperf.core.answers import TEXT, TRUTH, ControlQuery
 from pgperf.core.client_environment import DEFAULT
+from pgperf.core.exceptions import UnexpectedAnswer
 from pgperf.core.layers import distributions
 from pgperf.core.records import (
     ANSWER,
@@ -67,6 +68,18 @@ _SOURCES = ControlQuery(
     (TEXT, TEXT),
 )
 
+#: A login may be kept from it, and other servers than PostgreSQL may lack it. A control connection
+#: does not survive a query that fails.
+_SEES_REPLICATION = ControlQuery(
+    "whether its replication is visible",
+    "SELECT (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE nspname = 'pg_catalog' AND relname IN ('pg_stat_replication', 'pg_replication_slots')"
+    " AND has_table_privilege(c.oid, 'SELECT'))"
+    " + (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
+    " WHERE nspname = 'pg_catalog' AND proname IN ('pg_is_in_recovery', 'pg_stat_get_activity',"
+    " 'pg_stat_get_wal_senders', 'pg_get_replication_slots') AND has_function_privilege(p.oid, 'EXECUTE')) = 6",
+    (TRUTH,),
+)
 _REPLICATES = ControlQuery(
     "its replication",
     "SELECT pg_is_in_recovery() OR EXISTS (SELECT 1 FROM pg_stat_replication)"
@@ -143,9 +156,16 @@ def overriding_sources(query: Query) -> dict[str, str]:
     return dict(query(_SOURCES))
 
 
-def replicates(query: Query) -> bool:
-    """Is the server a standby, or has it one or a replication slot? From PostgreSQL 9.4 on."""
-    return any(found for (found,) in query(_REPLICATES))
+def replicates(query: Query) -> bool | None:
+    """Is the server a standby, or has it one or a replication slot? None: not known. From PostgreSQL
+    9.4 on.
+    """
+    try:
+        if all(sees for (sees,) in query(_SEES_REPLICATION)):
+            return any(found for (found,) in query(_REPLICATES))
+    except UnexpectedAnswer:
+        pass
+    return None
 
 
 def packages() -> dict[str, str]:

@@ -107,7 +107,8 @@ class LoadHosts(Protocol):
         """What each host recorded of the slices, on our clock. They have ended by that time, and the
         answers come soon after it.
 
-        Raises LoadHostLate if one of them got the order too late.
+        Raises LoadHostLate if one of them got the order too late, or, the first time, if the clock of
+        one was not known well enough until then.
         """
 
     def totals(self) -> list[HostBlock]:
@@ -334,8 +335,8 @@ def _void_if_late(groups: Sequence[ClientGroup]) -> Iterator[None]:
 
 
 def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:
-    """What that measures, again with more time before the start where a load host got its order too
-    late.
+    """What that measures, again where a load host makes it void: with more time before the start if it
+    got its order too late.
     """
     while True:
         try:
@@ -343,7 +344,8 @@ def in_time(group: ClientGroup, measure_it: Callable[[], T]) -> T:
         except LoadHostLate as late:
             if not isinstance(group, HostedGroup):
                 raise
-            group.hosted.later(late)
+            if late.needs_time:
+                group.hosted.later(late)
 
 
 def _ordered(

@@ -90,9 +90,9 @@ def in_time(asked: Definition, variant: VariantSummary, test: str, most_s: float
 
 def _as_slow(asked: Definition, variant: VariantSummary, test: str) -> Definition:
     """The definition whose tested workload is as slow as the change can make it. Twice the clients
-    wait twice as long where something is used up.
+    wait twice as long where something is used up; at a fixed rate they ask no more than before.
     """
-    times = 2 if test == interventions.DOUBLE_CLIENTS else 1
+    times = 2 if test == interventions.DOUBLE_CLIENTS and variant.rate is None else 1
     added_s = interventions.added_distance_ms(variant) / 1000 if test == interventions.ADD_DISTANCE else 0.0
     op_s = times * (variant.us_per_op or 0.0) / 1e6 + added_s
     works = [replace(work, op_s=op_s) if work.name == variant.workload else work for work in asked.workloads]

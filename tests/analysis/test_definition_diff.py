@@ -48,6 +48,7 @@ def test_what_one_of_them_lacks_is_empty() -> None:
 
 def test_what_a_host_measures_of_itself_and_the_seed_differ_by_nature() -> None:
     moment = {
+        "replicates": True,
         "seed": 3, "machine": {"kernel": "6.1", "load_average": [0.1, 0.2, 0.3]},
         "memory": {"unlimited": [], "free_bytes": 9, "allowed_bytes": 4, "client_bytes": 1},
         "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.1}},
@@ -128,6 +129,29 @@ def test_a_layer_that_one_run_lacks_is_one_difference() -> None:
     assert differences(both, alone) == [("layers.asyncpg", facts, "")]
     newer = {"layers": {"libpq": {**libpq, "libpq": "18.7"}}}
     assert [each.what for each in differences(both, newer)] == ["layers.libpq.libpq", "layers.asyncpg"]
+
+
+@pytest.mark.parametrize("prefix", ["", "environments.next."])
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({}, {"answer": "200, 40 bytes"}, []),  # an older run noted none
+        ({"answer": "200, 40 bytes"}, {"answer of list.v2": "200, 40 bytes"}, []),
+        ({"answer": "200, 40 bytes"}, {"answer": "200, 50 bytes"}, ["answer"]),
+        ({"answer of list": "200, 4 bytes"}, {"answer of list": "200, 5 bytes"}, ["answer of list"]),
+        ({}, {"answers": "42"}, ["answers"]),
+    ],
+)
+def test_what_a_page_answered_is_compared_where_both_runs_noted_it(
+    prefix: str, before: dict[str, str], after: dict[str, str], told: list[str]
+) -> None:
+    def run(answers: dict[str, str]) -> dict[str, Any]:
+        layers = {"layers": {"http": {"client": "0.1.0", **answers}}}
+        return {"environments": {"next": layers}} if prefix else layers
+
+    assert [each.what for each in differences(run(before), run(after))] == [
+        f"{prefix}layers.http.{name}" for name in told
+    ]
 
 
 def test_settings_are_no_facts_of_the_environment() -> None:

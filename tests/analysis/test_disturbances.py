@@ -55,7 +55,8 @@ def crowded(by_side: dict[str, float], **more: Any) -> Row:
 @pytest.mark.parametrize(
     ("by_side", "us", "grade_word"),
     [
-        ({"clients": 0.02, "server": 1.0}, None, "good"),  # it runs on the server's CPU
+        ({"clients": 0.0, "server": 1.0}, None, "good"),  # it runs on the server's CPU
+        ({"clients": 0.02, "server": 1.0}, 16.0, "fair"),
         ({"clients": 1.0, "server": 0.02}, 500.0, "poor"),
         ({"clients": 0.3, "server": 0.7}, 240.0, "poor"),
         ({}, 500.0, "poor"),  # an older run: not known
@@ -78,6 +79,16 @@ def test_waits_of_both_sides_are_no_longer_than_others_worked() -> None:
     )
     (both,) = found(given_row)
     assert both.us == pytest.approx(min(800.0, sum(TimeBreakdown.of(summary(given_row)).queue.values())))
+
+
+def test_few_others_on_each_side_may_be_many_on_the_host() -> None:
+    """0.08 of a CPU on each side: 64 of 800 µs, twice."""
+    given_row = crowded({"clients": 0.5, "server": 0.5}, queue={"client": 500.0, "server": 200.0})
+    given_row["cpu_account"]["share"]["other"] = 0.08
+    (both,) = found(given_row)
+    assert both.us == pytest.approx(128.0)
+    given_row["cpu_account"]["share"]["other"] = 0.049
+    assert not found(given_row), "the background of any host"
 
 
 def test_a_pooler_waits_with_the_clients_unless_it_is_beside_the_server() -> None:

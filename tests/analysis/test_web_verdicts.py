@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from pgperf.analysis.hosts import sides
+from pgperf.analysis.grade import Disturbance, Source
+from pgperf.analysis.hosts import HostRoles, sides
+from pgperf.analysis.rules import Facts
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Basis, Verdict
@@ -126,6 +128,44 @@ def test_workers_that_may_wait_for_each_other_s_locks_are_not_named() -> None:
 def test_a_process_that_serves_several_requests_at_once_is_not_busy_with_one() -> None:
     """A process with four threads, each of which waits for a statement of its own."""
     assert waiting("Timeout", backends=4, workers=1).word != "web_workers"
+
+
+def test_threads_that_were_free_are_seen_by_work_and_waits_together() -> None:
+    """One process with four threads and two clients: 0.3 of the time at work, 0.9 in waits."""
+    sampled = {
+        "samples": 100,
+        "wait_events": {"Timeout": 0.45, "CPU": 0.1, "Client": 0.45},
+        "backends": 2,
+    }
+    variant = page(100_000.0, web=10_000.0, server=5_000.0, clients=2, workers=1, diagnostics=sampled)
+    facts = Facts.of(variant)
+    assert facts._per_web_worker([facts.time.waits["server_wait"]]) == pytest.approx(0.9)
+    assert facts.web_busy == pytest.approx(0.3)
+    assert verdict(variant).word != "web_workers"
+
+
+def filled(queue_us: float) -> VariantSummary:
+    """A worker that is 89.5 % busy without its waits for other programs, which are so long."""
+    crowded = {"queue": {"web": queue_us}, "share": {"other": 0.125}}
+    return page(8_000.0, web=685.0, server=210.0, clients=8, workers=1, **crowded)
+
+
+@pytest.mark.parametrize(("queue_us", "word"), [(10.0, "unknown"), (159.0, "unknown"), (161.0, "disturbed")])
+def test_short_waits_for_others_do_not_disturb_workers(queue_us: float, word: str) -> None:
+    """Of 8 ms, 160 µs are the 2 % from which on disturbances count."""
+    assert Facts.of(filled(queue_us))._others_fill_workers
+    assert verdict(filled(queue_us)).word == word
+
+
+@pytest.mark.parametrize(("here_us", "where"), [(200.0, "host"), (10.0, "server's host")])
+def test_who_fills_workers_is_looked_for_on_their_own_host(here_us: float, where: str) -> None:
+    facts = Facts.of(filled(161.0))
+    there = HostRoles("server's host", ("server",), 0.0, 1.0)
+    waits = {"server's host": 900.0, "host": here_us}
+    found = tuple(Disturbance(Source.RUN_QUEUE, title, us, 0.1) for title, us in waits.items())
+    overturned = replace(facts, hosts=(there, *facts.hosts), disturbances=found).overturned()
+    assert overturned
+    assert overturned.where == where
 
 
 def test_as_many_workers_as_clients_keep_none_waiting() -> None:

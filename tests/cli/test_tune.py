@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from pgperf.cli import tune
-from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.models import Database, Target
 
 pytestmark = pytest.mark.django_db
@@ -124,6 +124,17 @@ def test_nothing_is_changed(demo: Database, superuser_login: dict[str, Any]) -> 
     for profile in ("web", "desktop"):
         pgperf("demo", "--profile", profile, "--memory", "64GB", "--cpus", "32")
     assert settings() == before
+
+
+def test_a_server_that_does_not_tell_whether_it_replicates_is_advised(
+    demo: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_query: Any) -> bool:
+        raise ClientFailed("permission denied for view pg_replication_slots", "42501")
+
+    monkeypatch.setattr(tune.environment, "replicates", refused)
+    assert tune.AskedServer.of(demo).replicates is False
+    assert "shared_buffers" in pgperf("demo", "--memory", "16GB", "--cpus", "8")
 
 
 def test_a_server_without_a_version_is_refused() -> None:

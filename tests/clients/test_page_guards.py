@@ -22,6 +22,8 @@ METHODS = [
     ("channels_redis.pubsub", "RedisPubSubLoopLayer", "send", MESSAGE),
     ("django_q.signing", "SignedPackage", "dumps", TASK),
     ("django_tasks.base", "Task", "enqueue", TASK),
+    ("django_tasks.task", "Task", "aenqueue", TASK),
+    ("django_tasks.task", "Task", "enqueue", TASK),
     ("procrastinate.jobs", "JobDeferrer", "defer", TASK),
     ("procrastinate.jobs", "JobDeferrer", "batch_defer_async", TASK),
     ("taskiq.kicker", "AsyncKicker", "kiq", TASK),

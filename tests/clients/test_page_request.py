@@ -67,6 +67,24 @@ def test_a_site_that_chooses_its_page_by_host_is_asked_as_over_http(
     assert found.get_port() == (host.partition(":")[2] or {"http": "80", "https": "443"}[scheme])
 
 
+@pytest.mark.parametrize(
+    ("hosts", "url", "host"),
+    [
+        (["example.com", "www.example.com", "127.0.0.1"], "http://127.0.0.1:8000", "www.example.com"),
+        (["127.0.0.1", ".example.com"], "http://127.0.0.1:8000", "www.example.com"),
+        (["127.0.0.1", ".example.com"], "http://example.com:8000", "www.example.com:8000"),
+        (["127.0.0.1", ".example.com"], "http://www.example.com:8000", "www.example.com:8000"),
+    ],
+)
+def test_a_url_whose_host_has_no_www_that_the_site_answers_at_is_not_sent(
+    settings: Any, hosts: list[str], url: str, host: str
+) -> None:
+    settings.ALLOWED_HOSTS, settings.PREPEND_WWW = hosts, True
+    asked = WSGIRequest({**page_request.environ(protocol.Page("/"), url), "wsgi.input": BytesIO()})
+    assert asked.get_host() == host
+    assert CommonMiddleware(lambda _: HttpResponse()).process_request(asked) is None
+
+
 def test_a_url_that_names_no_host_of_http_is_not_sent(settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["*"]
     assert page_request.environ(protocol.Page("/"), "http://b\u00fccher.example")["HTTP_HOST"] == "localhost"

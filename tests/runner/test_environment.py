@@ -5,6 +5,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgperf.core.answers import ControlQuery
+from pgperf.core.exceptions import UnexpectedAnswer
 from pgperf.core.records import REPLICATES, SETTING_SOURCES, Route, VariantBlock
 from pgperf.runner import environment
 from pgperf.runner.cpu import stolen_time
@@ -46,9 +48,38 @@ def test_a_replication_slot_is_noted(routes: dict[str, Route], superuser_login: 
             admin.execute("SELECT pg_drop_replication_slot('pgperf_noted')")
 
 
-@pytest.mark.parametrize(("row", "replicates"), [("t", True), ("f", False)])
-def test_a_server_says_whether_it_replicates(row: str, replicates: bool) -> None:
-    assert environment.replicates(lambda query: query.read([[row]])) is replicates
+@pytest.mark.parametrize(
+    ("sees", "row", "replicates"),
+    [("t", "t", True), ("t", "f", False), ("f", "t", None), ("odd", "t", None), ("t", "odd", None)],
+)
+def test_a_server_says_whether_it_replicates(sees: str, row: str, replicates: bool | None) -> None:
+    """A login may be kept from it. The answer of an odd server is none."""
+    asked = []
+
+    def query(asks: ControlQuery) -> list[tuple[Any, ...]]:
+        asked.append(asks)
+        try:
+            return asks.read([[sees if asks == environment._SEES_REPLICATION else row]])
+        except ValueError as problem:
+            raise UnexpectedAnswer(str(problem)) from None
+
+    assert environment.replicates(query) is replicates
+    assert (environment._REPLICATES in asked) is (sees == "t"), "the connection would not survive it"
+
+
+def test_a_run_goes_on_where_a_login_may_not_see_replication(
+    routes: dict[str, Route], superuser_login: dict[str, Any]
+) -> None:
+    """The connection is usable afterwards."""
+    with psycopg.connect(**superuser_login, dbname=routes["tcp"].dbname) as admin:
+        admin.execute("REVOKE SELECT ON pg_replication_slots FROM public")
+        admin.commit()
+        try:
+            with ControlConnection(routes["tcp"]) as server:
+                assert environment.replicates(server.all) is None
+                assert environment.settings(server.all)
+        finally:
+            admin.execute("GRANT SELECT ON pg_replication_slots TO public")
 
 
 @pytest.mark.parametrize(

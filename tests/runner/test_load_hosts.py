@@ -359,6 +359,19 @@ class TestLate:
         block_processes.find_processes(SimpleNamespace(find_servers=find, relays={}), groups)  # type: ignore[arg-type]
         assert tried == [load_hosts._LEAD_NS, 2 * load_hosts._LEAD_NS]
 
+    def test_a_clock_that_is_not_known_gets_no_more_time(self) -> None:
+        """The longer a round is, the further clocks drift apart."""
+        cohort = HostedCohort(None)  # type: ignore[arg-type]
+        tries = iter([LoadHostLate("unsure", "b", needs_time=False), None])
+
+        def measure_it() -> int:
+            if error := next(tries):
+                raise error
+            return cohort.lead_ns
+
+        group = HostedGroup(VARIANT, "app", cohort=cohort)
+        assert load_hosts.in_time(group, measure_it) == load_hosts._LEAD_NS
+
     def test_a_host_that_is_late_again_and_again_is_named(self) -> None:
         """So the run can go on with the others, if it may."""
         cohort, tried = HostedCohort(None), []  # type: ignore[arg-type]

@@ -245,6 +245,15 @@ def test_twice_the_clients_may_wait_twice_as_long(
     assert module.definition(row).workloads[0].op_s == pytest.approx(times * SLOW_US / 1e6)
 
 
+@pytest.mark.parametrize(("rate", "times"), [(None, 2.0), (5.0, 1.0)])
+def test_at_a_fixed_rate_twice_the_clients_do_not_wait_longer(rate: float | None, times: float) -> None:
+    asked = fake(clients=(4, 8))
+    name = asked.workloads[0].name
+    variant = summary(measured(SLOW_US, clients=4, workload=name, rate=rate))
+    slow = confirmation_definition._as_slow(asked, variant, "double_clients")
+    assert slow.work(name).op_s == pytest.approx(times * SLOW_US / 1e6)
+
+
 def test_an_added_distance_is_in_the_predicted_time(database: Database) -> None:
     row = result(database, intervention="add_distance", clients=4, us=SLOW_US)
     asked = module.definition(row)

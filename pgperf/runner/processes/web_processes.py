@@ -40,12 +40,13 @@ class WebProcesses:
     """The pids of the proxy and of the servers that run the site.
 
     None: not visible; empty: there are none. `workers`: the servers' processes without those that
-    only start others.
+    only start others. `forwarded`: a forwarder between the proxy and the servers hides these.
     """
 
     proxy: list[int] | None = None
     web: list[int] | None = None
     workers: list[int] = field(default_factory=list)
+    forwarded: bool = False
 
 
 #: Of a variant whose clients connect to a database.
@@ -69,7 +70,7 @@ def find(end: Endpoint, working: Callable[[], AbstractContextManager[object]] = 
     reached = [*(_at(each, sockets) for each in sorted(peers)), *({each} for each in sorted(unix))]
     servers = [_behind(listening, inodes, held) for inodes in reached]
     if any(map(_forwards, servers)):
-        return WebProcesses(proxy=listening)
+        return WebProcesses(proxy=listening, forwarded=True)
     workers = [_workers(server, accepting | unix, held) for server in servers]
     return WebProcesses(proxy=listening, web=_all(servers) or None, workers=_all(workers))
 
@@ -160,9 +161,9 @@ def _held() -> Sockets:
 def _at(end: Endpoint, sockets: Sequence[TcpSocket]) -> set[int]:
     """The inodes of the sockets that accept a connection to this end. As in the kernel, those of the
     address itself go before those of all addresses (0.0.0.0), and these before those of both IP
-    versions (::).
+    versions (::). The kernel lists addresses without the scope that a local one of IPv6 may have.
     """
-    address, port = unmapped(end[0]), end[1]
+    address, port = unmapped(end[0].partition("%")[0]), end[1]
     listening = [
         (unmapped(each.address), each.inode) for each in sockets if each.listens and each.port == port
     ]

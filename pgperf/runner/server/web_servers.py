@@ -19,6 +19,7 @@ from pgperf.runner.timed_slice import armed
 
 _PORTS = {"http": 80, "https": 443}
 #: How often the clients work for a moment, at most, until the servers behind a proxy are found.
+#: Behind a forwarder they never are.
 _TRIES = 5
 _MOMENT = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, window_ns=250_000_000)
 
@@ -55,7 +56,7 @@ def _look(group: ClientGroup, end: Endpoint) -> None:
     """Find the web servers, and their pooler, while the group's clients work."""
     for _ in range(_TRIES):
         group.web = web_processes.find(end, lambda: _working(group))
-        if group.web.web or not group.web.proxy:
+        if group.web.web or group.web.forwarded or not group.web.proxy:
             break
     if group.web.web:
         with _working(group):

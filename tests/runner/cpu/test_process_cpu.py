@@ -6,17 +6,22 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from pgperf.runner.block_processes import others_by_side
+from pgperf.runner.block_processes import bound_sides, others_by_side
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu import release, schedstat
 from pgperf.runner.cpu.host import Host
-from pgperf.runner.cpu.placement import Sides
+from pgperf.runner.cpu.placement import CpuPlacement, Sides
 from pgperf.runner.cpu.process_cpu import ProcessCpu, _ended, _run_ns
 from pgperf.runner.cpu.schedstat import ProcessStat
+from pgperf.runner.plan import make_plan
+from pgperf.runner.processes.web_processes import WebProcesses
+from tests.runner.builders import definition
 
 WORK = "[sum(range(200_000)) for _ in range(20)]"
 WAIT = "import sys; print(flush=True); sys.stdin.read()"
@@ -218,3 +223,56 @@ def test_others_on_some_cpus_are_what_the_runs_own_bound_processes_leave(
     }
     assert others_by_side(process_cpu, Sides(frozenset({2}), frozenset({1}))) == {}
     assert others_by_side(process_cpu, Sides(None, None)) == {}
+
+
+HALVES = Sides(frozenset({0, 1}), frozenset({2, 3}))
+OF_PAGES = Sides(frozenset({0}), frozenset({1, 2, 3}))
+NOWHERE = Sides(None, None)
+
+
+def on_cpus(layer: str, beside_server: bool = False) -> ClientGroup:
+    """Client 1, pooler 2 and backend 3; behind a URL client 1, proxy 4, web server 5, pooler 7 and
+    backend 3. 6 has ended.
+    """
+    (made, *_) = make_plan(definition(clients=(1,))).variants
+    group = ClientGroup(replace(made, layer=layer), "app", server_pids=[3, 6], pooled=True, pooler_pid=2)
+    group.clients = [SimpleNamespace(pid=1)]  # type: ignore[list-item]
+    group.pooler_beside_server = beside_server
+    if layer == "http":
+        group.web, group.pooler_pid = WebProcesses(proxy=[4], web=[5]), 7
+    return group
+
+
+@pytest.mark.parametrize(
+    ("groups", "free", "expected"),
+    [
+        ([("libpq", False)], None, {False: HALVES}),
+        ([("libpq", False)], 1, {False: NOWHERE}),
+        ([("libpq", False)], 2, {False: NOWHERE}),  # a pooler that the run may not pin
+        ([("libpq", False)], 3, {False: NOWHERE}),
+        ([("libpq", True)], None, {False: NOWHERE}),  # it has the clients' CPUs after all
+        ([("http", True)], None, {True: OF_PAGES}),
+        ([("http", True)], 4, {True: NOWHERE}),
+        ([("http", True)], 5, {True: NOWHERE}),
+        ([("http", True)], 7, {True: NOWHERE}),
+        ([("libpq", False), ("http", True), ("libpq", False)], 5, {False: HALVES, True: NOWHERE}),
+    ],
+)
+def test_sides_are_known_where_all_processes_are_bound_to_them(
+    groups: list[tuple[str, bool]],
+    free: int | None,
+    expected: dict[bool, Sides],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = {1: {0}, 2: {0, 1}, 3: {2, 3}, 4: {2}, 5: {3}, 7: {1, 2}}
+    pinned = {pid: frozenset(cpus) for pid, cpus in own.items()}
+    if free:
+        pinned[free] = frozenset(range(4))
+    monkeypatch.setattr(release, "cpus_of", pinned.get)
+    placed = CpuPlacement("apart", *HALVES, OF_PAGES)
+    assert bound_sides(placed, [on_cpus(*each) for each in groups]) == expected
+
+
+def test_without_a_placement_no_process_is_asked_for_its_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "cpus_of", None)
+    assert bound_sides(CpuPlacement("scheduler"), [on_cpus("libpq")]) == {False: NOWHERE}

@@ -191,6 +191,7 @@ def test_two_servers_on_one_port_are_told_by_their_addresses(
         (["::1", "::"], "::1", {0}),
         (["0.0.0.0", "0.0.0.0"], "127.0.0.1", {0, 1}),  # SO_REUSEPORT
         (["127.0.0.1"], "::1", set()),
+        (["fe80::1", "::"], "fe80::1%eth0", {0}),  # as a resolver gives it
     ],
 )
 def test_an_address_of_its_own_goes_before_all_addresses(
@@ -223,6 +224,7 @@ def test_servers_behind_a_proxy_and_a_forwarder_are_not_visible(
     )
     found = find(port)
     assert (sorted(found.proxy or []), found.web, found.workers) == (sorted(proxies), None, [])
+    assert found.forwarded
 
 
 def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> None:

@@ -88,3 +88,27 @@ def test_backends_are_looked_for_again_while_the_web_servers_work(
     if unknown:
         find_server_cgroup([group])
         assert unknown in group.server_unknown
+
+
+@pytest.mark.parametrize(
+    ("found", "looks"),
+    [
+        (WebProcesses(proxy=[7], forwarded=True), 1),  # they never show
+        (WebProcesses(proxy=[7]), web_servers._TRIES),  # none was connected just then
+        (WebProcesses(), 1),
+    ],
+)
+def test_servers_behind_a_forwarder_are_not_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch, found: WebProcesses, looks: int
+) -> None:
+    (variant, *_) = make_plan(definition(clients=(1,))).variants
+    group, looked = Noting(replace(variant, layer="http"), "app"), []
+
+    def find(end: tuple[str, int], _working: object) -> WebProcesses:
+        looked.append(end)
+        return found
+
+    monkeypatch.setattr(web_processes, "find", find)
+    web_servers._look(group, END)
+    assert looked == [END] * looks
+    assert group.web == found

@@ -89,9 +89,9 @@ def _shown(found: History) -> dict[str, Any]:
     step = next(iter(found.series), None)
     changes = shown.changes(found)
     line = {"database": found.line.database, "definition": found.line.definition}
-    charts = shown.charts(found, step) if step else []
+    name, charts = (found.name_of(step), shown.charts(found, step)) if step else ("", [])
     return {
-        "step": step,
+        "step_name": name,
         "step_title": step_title(step) if step else "",
         "charts": charts,
         "has_levels": any(curve.get("is_level") for _title, chart in charts for curve in chart["series"]),
@@ -103,9 +103,9 @@ def _shown(found: History) -> dict[str, Any]:
         "environment": shown.environment_table(found, found.listed),
         "note": shown.note(found),
         "listed": shown.listed(found),
-        "choices": shown.choices([*found.steps]),
+        "choices": shown.choices(found),
         "line": urlencode(line),
-        "earlier": _earlier(found, {**line, "variant": step.variant}) if step else "",
+        "earlier": _earlier(found, {**line, "variant": name}) if step else "",
     }
 
 

@@ -129,8 +129,8 @@ def _forest(chart: Chart) -> str:
         return farthest
     counts = {"beside": len(beside), "count": len(known), "farthest": farthest}
     text = ngettext(
-        "%(beside)d of %(count)d intervals excludes no change. %(farthest)s",
-        "%(beside)d of %(count)d intervals exclude no change. %(farthest)s",
+        "%(beside)d of %(count)d intervals lies entirely above or below the line of no change. %(farthest)s",
+        "%(beside)d of %(count)d intervals lie entirely above or below the line of no change. %(farthest)s",
         len(beside),
     )
     return text % counts

@@ -58,7 +58,7 @@ def _of_test(ending: Ending, blocks: int) -> str:
     if ending.blocks >= blocks:
         return f"{used}."
     needed = (
-        _("the test needs %d blocks and decides nothing: try again when the machine is quieter.") % blocks
+        _("the test needs %d blocks and is inconclusive: try again when the machine is quieter.") % blocks
     )
     return f"{used}; {needed}"
 

@@ -315,7 +315,7 @@ def _lead(verdict: Verdict, lead: Lead) -> str:
         return ""
     text = (
         _(
-            "a part that is not seen may be longer: the difference from the time that could not be divided is"
+            "an unattributed part may be longer: the difference from the time that could not be divided is"
             " %(us)s %(unit)s, between %(low)s and %(high)s"
         )
         if verdict_kinds.may_be_hidden(verdict)

@@ -17,23 +17,23 @@ def seen_changes(line: QuerySet[Run], visible: QuerySet[Run]) -> list[ChangePoin
     """The changes of comparable runs, the newest first, in three queries. `visible`: those of the
     runs that the reader may see. Changes are read where these runs are.
     """
-    return _seen(line, _numbers(visible))
+    return _seen(line, _numbers(line) - _numbers(visible))
 
 
-def _seen(line: QuerySet[Run], visible: Set[int]) -> list[ChangePoint]:
-    hidden = _numbers(line) - visible
+def _seen(line: QuerySet[Run], hidden: Set[int]) -> list[ChangePoint]:
     rows = ChangePoint.objects.using(line.db).filter(run__in=line.order_by().values("pk"))
     changes = rows.select_related("run").order_by("run_id", "pk").defer(*(f"run__{name}" for name in _LARGE))
     return sorted(of_seen_runs(changes, hidden), key=lambda change: -change.run_id)
 
 
 def changes_up_to(run: Run, visible: QuerySet[Run]) -> tuple[list[ChangePoint], int]:
-    """Those whose level begins with this run or an earlier one that is comparable, and how many of
-    these runs the reader may see; in three queries.
+    """Those whose level begins with this run or an earlier one that is comparable, and how many these
+    runs are: 0 where a comparable one is hidden, with which a change may be hidden; in three queries.
     """
-    seen = _numbers(comparable(visible, run))
-    found = _seen(comparable(Run.objects.all(), run), seen)
-    return [change for change in found if change.run_id <= run.pk], sum(each <= run.pk for each in seen)
+    line, seen = comparable(Run.objects.all(), run), _numbers(comparable(visible, run))
+    hidden = _numbers(line) - seen
+    found = [change for change in _seen(line, hidden) if change.run_id <= run.pk]
+    return found, 0 if hidden else sum(each <= run.pk for each in seen)
 
 
 def _numbers(runs: QuerySet[Run]) -> set[int]:

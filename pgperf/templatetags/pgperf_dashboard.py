@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import template
+from django.core.exceptions import ImproperlyConfigured
 from django.template import Context
 
 from pgperf.models import Run
@@ -19,8 +20,15 @@ def dashboard(context: Context) -> Dashboard:
 
 
 def _site(request: Any) -> Any:
-    """The one whose page it is, as the template tag `url` finds it: by its name."""
+    """The one whose page it is, as the template tag `url` finds it: by its name. Raises
+    ImproperlyConfigured if there is none.
+    """
     from django.contrib.admin.sites import all_sites  # a site without the admin loads this module, too
 
     name = getattr(request, "current_app", None) or request.resolver_match.namespace
-    return next(site for site in all_sites if site.name == name and site.is_registered(Run))
+    for site in all_sites:
+        if site.name == name and site.is_registered(Run):
+            return site
+    raise ImproperlyConfigured(
+        f"The tag dashboard is for a page of an AdminSite that has pgperf's pages; none is named {name!r}."
+    )

@@ -3,16 +3,20 @@
 import html
 import re
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from pgperf.models import Benchmark, Run
+from pgperf.reports.dashboard import attention
+from pgperf.templatetags import pgperf_dashboard
 from tests import factories
 from tests.admin.linking_site import LINK
 from tests.admin.test_csp import inline_parts
@@ -61,6 +65,20 @@ def test_it_shows_results_and_what_runs(admin_page: Client, run: Run, name: str)
     assert f'data-url="{reverse("admin:pgperf_run_progress", args=[running.pk])}"' in shown
     assert "25 %" in shown
     assert "Nothing needs attention" in shown
+
+
+def test_slower_benchmarks_that_are_not_named_lead_to_the_list_of_benchmarks(
+    admin_page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "MOST_ROWS", 0)
+    make_slower()
+    link = f'<a href="{reverse("admin:pgperf_benchmark_changelist")}">And 1 more benchmark got slower</a>'
+    assert link in page(admin_page)
+
+
+def test_the_tag_says_that_no_site_with_its_pages_has_the_name() -> None:
+    with pytest.raises(ImproperlyConfigured, match="none is named 'elsewhere'"):
+        pgperf_dashboard._site(SimpleNamespace(current_app="elsewhere"))
 
 
 def test_every_run_that_it_shows_is_followed(admin_page: Client) -> None:

@@ -7,6 +7,7 @@ import re
 import statistics
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 from django.contrib.auth.models import Group
@@ -132,14 +133,35 @@ def test_a_route_that_the_newest_run_lacks_keeps_its_series(admin_page: Client) 
     assert [each["run"] for each in series["points"]] == measured
 
 
-def test_a_variant_has_one_step_over_the_layer_below_it_in_the_fuller_run(admin_page: Client) -> None:
+def test_a_variant_keeps_its_step_over_each_layer_below_it(admin_page: Client) -> None:
+    """The layer below may be lost for good: all later runs have the step of the newest run alone."""
     layers, label = ("libpq", "psycopg", "django_cursor"), "django_cursor · socket"
     runs = make_history(2, layers=layers) + make_history(1, layers=(layers[0], layers[2]))
-    shown = page(admin_page, runs[0], variant=label)
-    assert shown.count(f'<option value="{label}"') == 1
-    assert "Django cursor · socket over psycopg 3 · socket" in shown
-    values = chart_of(shown)["series"][0]["values"]
-    assert [value is None for value in values] == [False, False, True]
+    for name, below, lacks in (
+        (label, "psycopg 3 · socket", [False, False, True]),
+        (f"{label} over {BASE}", "libpq (C) · socket", [True, True, False]),
+    ):
+        shown = page(admin_page, runs[0], variant=name)
+        assert f'<option value="{name}" selected>Django cursor · socket over {below}</option>' in shown
+        assert [value is None for value in chart_of(shown)["series"][0]["values"]] == lacks
+        assert "These runs have no step" not in shown
+    table = csv.DictReader(io.StringIO(admin_page.get(address(runs[0], "history.csv")).content.decode()))
+    assert [(row["run_id"], row["below"]) for row in table if row["variant"] == label] == [
+        (str(runs[0].pk), LABEL), (str(runs[1].pk), LABEL), (str(runs[2].pk), BASE),
+    ]  # fmt: skip
+
+
+def test_a_second_step_keeps_its_name_in_the_links_to_other_runs(
+    admin_page: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "PER_PAGE", 2)
+    layers = ("libpq", "psycopg", "django_cursor")
+    runs = make_history(3, layers=layers) + make_history(2, layers=(layers[0], layers[2]))
+    name = f"django_cursor · socket over {BASE}"
+    shown = page(admin_page, runs[0], variant=name)
+    assert f"{urlencode({'variant': name})}&amp;before=" in shown
+    earlier = page(admin_page, runs[0], variant=name, before=runs[3].pk)
+    assert f'&amp;variant={quote(name, safe="")}">The latest runs' in earlier
 
 
 def test_a_layer_that_only_the_newest_run_has_is_shown(admin_page: Client) -> None:
@@ -150,6 +172,28 @@ def test_a_layer_that_only_the_newest_run_has_is_shown(admin_page: Client) -> No
     assert f'<option value="{LABEL}" selected>' in shown
     values = chart_of(shown)["series"][0]["values"]
     assert [value is None for value in values] == [True, True, False]
+
+
+def test_the_page_opens_on_the_layer_nearest_to_the_user_of_either_run(admin_page: Client) -> None:
+    """The newest run has a layer more, below that one, and a route less."""
+    both, layers = ("socket", "tcp"), ("libpq", "django_cursor", "django_orm")
+    factories.make_results(factories.make_run(), both, layers)
+    newest = factories.make_results(factories.make_run(), both[:1], (layers[0], "psycopg", *layers[1:]))
+    shown = page(admin_page, newest)
+    assert '<option value="django_orm · socket" selected>' in shown
+    assert '<option value="psycopg · socket">' in shown
+
+
+def test_a_change_of_a_suite_s_headline_figure_leads_to_its_page_without_a_warning(
+    admin_page: Client,
+) -> None:
+    """Its label names no workload, and no step has that label."""
+    runs, label = make_history(2), "django_orm · socket"
+    ChangePoint.objects.create(
+        run=runs[1], label=label, found_by=runs[1].pk, before_us=1.0, after_us=2.0, low_us=0.5, high_us=1.5,
+    )  # fmt: skip
+    assert "These runs have no step" not in page(admin_page, runs[0], variant=label)
+    assert "These runs have no step" in page(admin_page, runs[0], variant="django_orm · tcp")
 
 
 def test_without_a_result_it_says_so(admin_page: Client) -> None:
@@ -367,6 +411,14 @@ def test_after_one_run_of_another_definition_pages_lead_to_the_longest_series(
 
 def test_the_first_run_of_a_series_is_not_led_to_itself(admin_page: Client) -> None:
     first = make_history(3)[0]
+    shown = admin_page.get(reverse("admin:pgperf_run_change", args=[first.pk])).content.decode()
+    assert "You see no earlier completed run of this definition" in shown
+    assert "longest series" not in shown
+
+
+def test_the_first_run_of_the_longest_series_is_not_led_to_a_shorter_one(admin_page: Client) -> None:
+    first = make_history(3)[0]
+    make_history(2, definition_hash="cd" * 32)
     shown = admin_page.get(reverse("admin:pgperf_run_change", args=[first.pk])).content.decode()
     assert "You see no earlier completed run of this definition" in shown
     assert "longest series" not in shown

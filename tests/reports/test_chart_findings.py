@@ -67,17 +67,17 @@ CHARTS: list[tuple[dict[str, Any], str]] = [
     (
         {"kind": "forest", "axis": "ratio", "rows": ROWS, "line": 1, "values": [1.01, 1.5],
          "whiskers": [[0.9, 1.1], [1.4, 1.6]]},
-        "1 of 2 intervals excludes no change. The farthest is ORM · tcp: ×1.500.",
+        "1 of 2 intervals lies entirely above or below the line of no change. The farthest is ORM · tcp: ×1.500.",
     ),
     (
         {"kind": "forest", "axis": "ratio", "rows": ROWS, "line": 1, "values": [1.01, 1.5],
          "whiskers": [None, [1.4, 1.6]]},
-        "1 of 1 intervals excludes no change. The farthest is ORM · tcp: ×1.500.",
+        "1 of 1 intervals lies entirely above or below the line of no change. The farthest is ORM · tcp: ×1.500.",
     ),
     (
         {"kind": "forest", "axis": "ratio", "rows": ROWS, "line": 1, "values": [1.2, 1.5],
          "whiskers": [[1.1, 1.3], [1.4, 1.6]]},
-        "2 of 2 intervals exclude no change. The farthest is ORM · tcp: ×1.500.",
+        "2 of 2 intervals lie entirely above or below the line of no change. The farthest is ORM · tcp: ×1.500.",
     ),
     (
         {"kind": "forest", "axis": "ratio", "rows": ROWS, "line": 1, "values": [1.01, 1.5], "whiskers": [None, None]},
@@ -86,7 +86,7 @@ CHARTS: list[tuple[dict[str, Any], str]] = [
     (
         {"kind": "forest", "axis": "µs", "unit": "µs", "decimals": 2, "rows": ROWS, "line": 0, "values": [0.4, -12.0],
          "whiskers": [[-0.1, 0.9], [-14.0, -10.0]]},
-        "1 of 2 intervals excludes no change. The farthest is ORM · tcp: −12.0 µs.",
+        "1 of 2 intervals lies entirely above or below the line of no change. The farthest is ORM · tcp: −12.0 µs.",
     ),
     (
         {"kind": "lines", "axis": "ops", "x_axis": "clients", "x": [1, 8], "series": series([5.0, 9.0], [1.0, None])},

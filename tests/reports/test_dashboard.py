@@ -312,9 +312,11 @@ def test_what_is_not_named_is_counted_with_a_link_to_the_list(monkeypatch: pytes
     closing = [each for each in shown().concerns if each.rows]
     assert [(each.subject, each.rows, each.query) for each in closing] == [
         ("And 1 more run failed or was lost", "run", "status__in=failed,lost"),
-        ("And 1 more benchmark got slower", "run", "status__exact=done"),
+        ("And 1 more benchmark got slower", "benchmark", ""),
         ("And 1 more schedule started no run", "schedule", "enabled__exact=1&outcome__in=refused,skipped"),
     ]
+    more = "And 1 more benchmark got slower"
+    assert [each.rows for each in shown(None, Benchmark).concerns if each.subject == more] == [""]
     monkeypatch.setattr(attention, "MOST_ROWS", 2)
     assert not any(each.rows for each in shown().concerns)
 

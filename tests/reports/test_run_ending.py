@@ -101,7 +101,7 @@ def test_a_run_of_a_fixed_length_or_without_an_environment_has_no_sentence() -> 
         ({"reason": "blocks", "blocks": 6, "precision": None}, "6 blocks measured in 58 s."),
         (
             {"reason": "budget", "blocks": 4},
-            "58 s of 90 s used, and another block would not have fit; the test needs 6 blocks and decides nothing:"
+            "58 s of 90 s used, and another block would not have fit; the test needs 6 blocks and is inconclusive:"
             " try again when the machine is quieter.",
         ),
     ],

@@ -236,13 +236,13 @@ def test_two_bottlenecks_are_named_with_their_difference(variants: list[VariantR
 
 
 @pytest.mark.parametrize("hidden", ["waiting", "unseen"])
-def test_a_part_that_is_not_seen_may_be_the_longest(variants: list[VariantResult], hidden: str) -> None:
+def test_an_unattributed_part_may_be_the_longest(variants: list[VariantResult], hidden: str) -> None:
     for row in variants:
         row.verdict = Verdict("client_cpu", "likely", lead=Lead("client", hidden, 2.0, -3.0, 6.0)).to_json()
     found = verdicts.headlines(variants)[0]
     assert (found.word, str(found.notes[0])) == (
         "client CPU",
-        "a part that is not seen may be longer: the difference from the time that could not be divided is 2.00 µs,"
+        "an unattributed part may be longer: the difference from the time that could not be divided is 2.00 µs,"
         " between −3.00 and 6.00",
     )
     assert claims.plain(variants[0]) == (

@@ -25,10 +25,18 @@ def test_a_change_is_known_to_those_who_see_all_runs_of_its_levels(hidden: int, 
     assert [each.run_id for each in known] == [runs[at].pk for at in seen]
 
 
-def test_the_runs_up_to_one_are_counted_as_far_as_they_are_seen() -> None:
+@pytest.mark.parametrize("hidden", [1, 4])
+def test_the_runs_up_to_one_are_counted_where_all_of_their_series_are_seen(hidden: int) -> None:
+    """A hidden run may hide a change up to this one, which a later run may have shown."""
     runs = make_history(5)
     assert changes_up_to(runs[3], Run.objects.all()) == ([], 4)
-    assert changes_up_to(runs[3], Run.objects.exclude(pk=runs[1].pk)) == ([], 3)
+    assert changes_up_to(runs[3], Run.objects.exclude(pk=runs[hidden].pk)) == ([], 0)
+
+
+def test_a_hidden_run_of_another_series_hides_no_change() -> None:
+    runs = make_history(4)
+    [other] = make_history(1, definition_hash="ab" * 32)
+    assert changes_up_to(runs[3], Run.objects.exclude(pk=other.pk)) == ([], 4)
 
 
 def test_changes_are_read_where_their_runs_are(settings: Any) -> None:

@@ -50,7 +50,7 @@ class Concern:
     database: int | None = None
     schedule: int | None = None
     history: int | None = None
-    rows: Literal["", "run", "schedule"] = ""
+    rows: Literal["", "run", "benchmark", "schedule"] = ""
     query: str = ""
     level: Literal["warning", "error"] = "warning"
 
@@ -175,7 +175,7 @@ def _slower(viewer: Viewer) -> Iterator[Concern]:
         )
     if (more := len(found) - MOST_ROWS) > 0:
         text = ngettext("And %d more benchmark got slower", "And %d more benchmarks got slower", more)
-        yield Concern(text % more, rows="run", query="status__exact=done")
+        yield Concern(text % more, rows="benchmark" if viewer.sees(Benchmark) else "")
 
 
 def _disturbed(shown: Iterable[Headline]) -> Iterator[Concern]:

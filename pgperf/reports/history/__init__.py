@@ -71,9 +71,19 @@ class History:
         """Are there newer runs than those in the table?"""
         return self.listed[-1].pk != self.line.last
 
+    @cached_property
+    def names(self) -> dict[str, Step]:
+        """The steps by what asks for them."""
+        return _by_name(self.steps)
+
+    def name_of(self, step: Step) -> str:
+        return next(name for name, each in self.names.items() if each == step)
+
     def has_variant(self, asked: str) -> bool:
-        """Is there a step of the variant that was asked for? "" asks for none."""
-        return not asked or any(step.variant == asked for step in self.steps)
+        """Is there such a step? "" asks for none. No step has the label of a suite's headline figure,
+        whose changes stand on every page.
+        """
+        return not asked or asked in self.names or any(each.label == asked for each in self.changes)
 
     @cached_property
     def numbers(self) -> frozenset[int]:
@@ -101,7 +111,8 @@ class History:
 @dataclass(frozen=True)
 class Asked:
     """What a reader asks for; None and "" choose for the reader. `before`: the table has runs before
-    that number. `variant`: that whose series is read, all if it is None.
+    that number. `variant`: that whose series is read, or another name of History.names; all if it is
+    None.
     """
 
     database: int | None = None
@@ -145,15 +156,16 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
 
 
 def longest_other(run: Run, visible: QuerySet[Run]) -> Line | None:
-    """Of the other lines of the run's benchmark, that with the most runs, two at least, of several the
-    latest; but for tests of a verdict. In one query.
+    """The line of the run's benchmark with the most runs, two at least, of several the latest; but for
+    tests of a verdict. None if the run's own has as many. In one query.
     """
     if run.benchmark_id is None:
         return None
     lines = _lines(visible.filter(benchmark=run.benchmark_id, status=Run.Status.DONE))
     own = run.database_id, run.definition_hash
-    others = (line for line in lines if not line.test and (line.database, line.definition) != own)
-    return max((line for line in others if line.count > 1), key=lambda line: line.count, default=None)
+    found = ((line.count, (line.database, line.definition) == own, line) for line in lines if not line.test)
+    count, is_own, line = max(found, key=lambda each: each[:2], default=(0, False, None))
+    return line if count > 1 and not is_own else None
 
 
 def _runs(same: QuerySet[Run], before: int | None) -> list[Run]:
@@ -192,16 +204,30 @@ def _chosen(lines: Iterable[Line], asked: Asked) -> Line | None:
 
 
 def _steps(last: int, numbers: Sequence[int]) -> dict[Step, Variant]:
-    """Those of the shown run with the most variants, then those that only the newest run has: either
-    may lack a layer or a route, whose series would go with it. A variant has one step, over the layer
-    below it in the fuller run.
+    """Those of the shown run with the most variants and those of the newest run: either may lack a
+    layer or a route, whose series would go with it, for a time or for good.
     """
     newest, fullest = steps_of(last), _fullest(numbers)
     if fullest is None or fullest == last:
         return newest
     found = steps_of(fullest)
-    known = {step.variant for step in found}
-    return found | {step: each for step, each in newest.items() if step.variant not in known}
+    both = newest | found
+    return {step: both[step] for step in _merged(found, newest)}
+
+
+def _merged(fuller: Iterable[Step], newest: Iterable[Step]) -> list[Step]:
+    """In the order of the ladder: a step that only the newest run has comes after that of the same
+    variant, or after what it has before it in that run.
+    """
+    order, at = [*fuller], -1
+    for step in newest:
+        if step in order:
+            at = order.index(step)
+            continue
+        same = [place for place, each in enumerate(order) if each.variant == step.variant]
+        at = (same[-1] if same else at) + 1
+        order.insert(at, step)
+    return order
 
 
 def _fullest(numbers: Sequence[int]) -> int | None:
@@ -215,11 +241,21 @@ def _fullest(numbers: Sequence[int]) -> int | None:
 def _asked_steps(steps: Mapping[Step, Variant], asked: Asked) -> list[Step]:
     if asked.variant is None:
         return [*steps]
-    named = [step for step in steps if step.variant == asked.variant]
-    return named or first_shown(steps)  # the page says so
+    named = _by_name(steps).get(asked.variant)
+    return [named] if named else first_shown(steps)  # the page says so
+
+
+def _by_name(steps: Iterable[Step]) -> dict[str, Step]:
+    """The name is the variant's label; a second step of the variant has the layer below in it."""
+    found: dict[str, Step] = {}
+    for step in steps:
+        second = f"{step.variant} over {step.below or 'nothing'}"
+        found[second if step.variant in found else step.variant] = step
+    return found
 
 
 def first_shown(steps: Mapping[Step, Variant]) -> list[Step]:
-    """The last step over the first route: that of the layer nearest to the user."""
+    """That of the last variant over the first route: of the layer nearest to the user."""
     routes = [variant.route for variant in steps.values()]
-    return [step for step, variant in steps.items() if variant.route == routes[0]][-1:] if routes else []
+    last = [step.variant for step, variant in steps.items() if variant.route == routes[0]][-1:]
+    return [step for step in steps if step.variant in last][:1]

@@ -294,6 +294,6 @@ def _marks(runs: Sequence[Run], events: _Events) -> list[dict[str, object]]:
     return [{"at": at, "kinds": kinds, "texts": texts} for at, kinds, texts in told if texts]
 
 
-def choices(steps: Sequence[Step]) -> list[tuple[str, str]]:
-    """The label and the title of each variant to choose."""
-    return [(step.variant, step_title(step)) for step in steps]
+def choices(history: History) -> list[tuple[str, str]]:
+    """The name and the title of each step to choose."""
+    return [(name, step_title(step)) for name, step in history.names.items()]

@@ -202,7 +202,8 @@ def _of_layers(stack: Stack, options: argparse.Namespace, cpu: int) -> Agreement
 
 def _show_cpu(http: Mapping[str, Any], view: Mapping[str, Any]) -> None:
     """Where a difference is: in the process that runs the view, or in PostgreSQL. CPU times, µs."""
-    in_process = view["client_user"] + view["client_sys"]
+    user, system = view["client_user"], view["client_sys"]
+    in_process = None if user is None or system is None else user + system
     print(
         f"  CPU per request: the view in process {number(in_process, 0)} µs, in the web server"
         f" {number(http['web'], 0)} µs; PostgreSQL for them {number(view['server'], 0)} and"

@@ -218,7 +218,7 @@ def deciding(single: Run, several: Run) -> list[list[Figure]]:
         layers,
         [*pooled, *busiest_pooler(many, POOLER_IS_FULL)],
         [*near, *far],
-        [*most_steal(many, STOLEN), *least_idle(many, IDLE)],
+        [*most_steal(many, STOLEN), *least_idle(filter(_decided, many), IDLE)],
         _of_the_slowest(_rows(single, several)),
     ]
 

@@ -81,6 +81,15 @@ def test_the_report_says_which_process_takes_longer(capsys: pytest.CaptureFixtur
     assert "PostgreSQL for them 2,300 and unknown µs" in said
 
 
+@pytest.mark.parametrize("lacking", ["client_user", "client_sys"])
+def test_the_report_says_what_is_unknown_of_the_process(
+    lacking: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = {"client_user": 14_000.0, "client_sys": 1_000.0, "server": 2_300.0, lacking: None}
+    page_clocks._show_cpu({"web": 17_800.0, "server": 2_300.0}, view)
+    assert "the view in process unknown µs, in the web server 17,800 µs" in capsys.readouterr().out
+
+
 def test_the_empty_page_has_the_announced_length() -> None:
     answered: list[Any] = []
     body = b"".join(empty_page.application({}, lambda status, headers: answered.append((status, headers))))

@@ -250,6 +250,17 @@ def test_every_conclusion_has_figures_that_decide_it() -> None:
     assert published_a.deciding(nobody, nobody) == [[]] * 5
 
 
+def test_the_least_idle_share_is_that_of_rows_with_a_verdict() -> None:
+    """As in the rule of the conclusion."""
+    many = several()
+    share = {"idle": 0.01, "other": 0.5, "steal": 0.0}
+    many["variants"][0] |= {"verdict": verdict("disturbed"), "cpu_account": {"share": share, "busiest": {}}}
+    (idle,) = [
+        each for each in published_a.deciding(single(*ALL), many)[3] if each.what == "least idle share"
+    ]
+    assert (idle.low, idle.disturbed) == (0.5, 0.0)
+
+
 def test_a_variant_is_not_compared_with_itself() -> None:
     """Over one route alone, each variant has the shortest time of its layer."""
     nobody: dict[str, Any] = {"variants": [], "comparisons": []}

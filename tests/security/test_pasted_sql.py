@@ -288,7 +288,7 @@ class TestCommands:
     def test_doctor_refuses_a_version_with_control_characters(
         self, target: Target, routes: dict[str, Route]
     ) -> None:
-        forged = {"'server_version'": one_row(b"18\x1b[2J\n\\! false", b"shop", b"5")}
+        forged = {"'server_version'": one_row(b"18\x1b[2J\n\\! false", b"shop")}
         with HostileServer(routes["tcp"].port, forged) as server:
             text = self.said(target, server, "doctor")
             assert f"tcp: the answer of 127.0.0.1:{server.port} about its version is unusable" in text

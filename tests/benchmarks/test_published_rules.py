@@ -72,7 +72,7 @@ def test_what_is_too_uncertain_or_disturbed_is_unknown(changes: dict[str, Any]) 
     ("disturbed", "word"), [(0.0, CONFIRMED), (0.2, CONFIRMED), (0.3, UNKNOWN), (None, UNKNOWN)]
 )
 def test_a_disturbance_counts_where_it_could_change_the_answer(disturbed: float | None, word: str) -> None:
-    """14 times becomes 9.7 times if 30 % of the direct time is the disturbance's; None: nobody knows."""
+    """14 times becomes 9.7 times if 30 % of the direct time is the disturbance's; None: unknown."""
     assert pooling(pooling_run(100, 1400, 1000, 500, disturbed=disturbed), TRUST)[0].word == word
 
 

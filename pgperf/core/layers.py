@@ -240,23 +240,15 @@ _DJANGO_CURSOR = Layer(
     connection_modes=CONNECTION_MODES,
     pool_module="psycopg_pool",
 )
-_DJANGO_ORM = Layer(
+_DJANGO_ORM = replace(
+    _DJANGO_CURSOR,
     name="django_orm",
     title="Django ORM",
-    program=f"{_PROGRAMS}.django_client",
-    has_workers=True,
-    modules=DJANGO_DRIVERS,
     batch_modes=MODES,
     bulk_apis=("best",),
     bulk_reason=DJANGO_BULK,
     rung=Rung.ORM,
-    row_types=("tuple",),
     family=ORM,
-    megabytes=50,
-    start_seconds=0.4,
-    needs_site=True,
-    connection_modes=CONNECTION_MODES,
-    pool_module="psycopg_pool",
 )
 
 

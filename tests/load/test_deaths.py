@@ -5,7 +5,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -14,7 +14,9 @@ import pytest
 from django.db import connection, connections
 
 from example.stack.part import Part
+from pgperf.core import protocol
 from pgperf.core.exceptions import FenceLost
+from pgperf.load.controller import LoadHostController
 from pgperf.models import Database, LoadShare, Run
 from pgperf.runs import state, store
 from pgperf.worker import execution
@@ -225,20 +227,27 @@ def test_a_block_whose_diagnostics_lost_a_host_is_measured_again(
 
 
 def test_a_diagnostic_slice_that_a_host_got_too_late_is_taken_again(
-    load_hosts: dict[str, Part], database: Database
+    load_hosts: dict[str, Part], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The host stands still for longer than the time between order and start, and is not dead."""
-    still: list[threading.Timer] = []
+    """The host stands still until after the start that it was ordered, and is not dead."""
+    found: list[psutil.Process] = []
+    resumed: list[threading.Timer] = []
 
-    def suspend() -> None:
-        child = pool_child(load_hosts["b"])
-        child.suspend()
-        still.append(threading.Timer(1.5, child.resume))
-        still[0].start()
+    def order(controller: LoadHostController, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
+        if not found or resumed:
+            return ordered(controller, slices)
+        found[0].suspend()
+        ordered(controller, slices)
+        after_s = slices[-1][1].start_ns / 1e9 - time.monotonic()
+        resumed.append(threading.Timer(max(0.0, after_s) + 0.5, found[0].resume))
+        return resumed[0].start()
 
+    ordered = LoadHostController.order
+    monkeypatch.setattr(LoadHostController, "order", order)
     asked = ask(database, blocks=1, diagnostic_ms=100)
-    run = execution.perform(asked.pk, "owner@here", AfterADiagnosticSlice(suspend))
-    still[0].join()
+    next_one = AfterADiagnosticSlice(lambda: found.append(pool_child(load_hosts["b"])))
+    run = execution.perform(asked.pk, "owner@here", next_one)
+    resumed[0].join()
     assert (run.status, run.error) == (Run.Status.DONE, "")
     assert run.environment["load_hosts"]["repeated"]
     assert all(block.diagnostics for block in store.load_blocks(run))

@@ -45,7 +45,9 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
     for block in blocks:
         for piece in block.slices:
             assert piece.disturbed in ("", LATE)
-            assert piece.window_ns == 500_000_000
+            # A client of a busy machine ends its lead-in inside the window, and shortens it by that.
+            least = 0 if piece.disturbed else 450_000_000
+            assert least < piece.window_ns <= 500_000_000
     facts = run.environment["load_hosts"]
     workers = {name: host["worker"].split("@")[0] for name, host in facts["hosts"].items()}
     assert workers == {"a": "pgperf-load-a", "b": "pgperf-load-b"}

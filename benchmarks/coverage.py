@@ -284,7 +284,7 @@ def simulate_runs(scenario: TwoRuns, trials: int) -> tuple[Cell, Cell]:
     found: tuple[list[Estimate], list[Estimate]] = ([], [])
     for _ in range(trials):
         for estimates, (one, other) in zip(found, scenario.draw(rng), strict=True):
-            estimates.append(unpaired((tuple(other),), (tuple(one),), 0.95))
+            estimates.append(unpaired((tuple(other),), (tuple(one),))(0.95))
     return _cell(found[0]), _cell(found[1])
 
 

@@ -51,7 +51,7 @@ class Estimate:
         """The same interval around another centre."""
         step = centre - self.centre
         low, high = (None if bound is None else bound + step for bound in (self.low, self.high))
-        return replace(self, centre=centre, low=low, high=high)
+        return Estimate(centre, low, high, self.n, self.confidence)
 
     def widened(self, factor: float) -> "Estimate":
         """The same with both ends so many times as far from the centre."""
@@ -63,7 +63,7 @@ class Estimate:
     def times(self, factor: float) -> "Estimate":
         """The same in another unit, so many times as large."""
         low, high = (None if bound is None else factor * bound for bound in (self.low, self.high))
-        return replace(self, centre=factor * self.centre, low=low, high=high)
+        return Estimate(factor * self.centre, low, high, self.n, self.confidence)
 
     def half_width(self) -> float | None:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
@@ -91,7 +91,11 @@ def hodges_lehmann(values: np.ndarray) -> float:
     """The median of the Walsh averages: nearly as precise as the mean, and steady under a quarter
     of bad values.
     """
-    return float(np.median(walsh_averages(values)))
+    averages = walsh_averages(values)
+    upper = len(averages) // 2
+    lower = upper - 1 + len(averages) % 2
+    middle = np.partition(averages, (lower, upper))  # np.median takes ten times as long for a few values
+    return float((middle[lower] + middle[upper]) / 2)
 
 
 def signed_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estimate:

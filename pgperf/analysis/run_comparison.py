@@ -10,6 +10,7 @@ cancels whatever made the whole machine faster or slower on that day; the first 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any, Self
 
@@ -203,9 +204,9 @@ def identified(before: Sequence[Level], after: Sequence[Level]) -> tuple[Identif
     return earlier, later
 
 
-def unpaired(plus: Values, minus: Values, confidence: float, widening: float = 1.0) -> Estimate:
+def unpaired(plus: Values, minus: Values, widening: float = 1.0) -> IntervalAt:
     """The sum of the centres of `plus` less that of `minus`, all independent samples: Welch's
-    interval, whose half-width is `widening` times as wide.
+    interval at any confidence, whose half-width is `widening` times as wide.
 
     Each centre is a Hodges-Lehmann one; the errors add as squares and the degrees of freedom are
     Satterthwaite's, rounded down. No bounds where a sample has one value only.
@@ -214,12 +215,16 @@ def unpaired(plus: Values, minus: Values, confidence: float, widening: float = 1
     centre = sum(sign * hodges_lehmann(values) for sign, values in samples)
     n = min(len(values) for _, values in samples)
     if n < 2:
-        return Estimate(centre, None, None, n, 0.0)
+        return lambda _confidence: Estimate(centre, None, None, n, 0.0)
     squares = [(standard_error(values) ** 2, len(values) - 1) for _, values in samples]
     total = sum(square for square, _ in squares)
     rest = sum(square**2 / freedom for square, freedom in squares)
     freedom = max(1, math.floor(total**2 / rest)) if rest else n - 1
-    reach = widening * student_t.quantile(confidence, freedom) * math.sqrt(total)
+    return partial(_student, centre, widening * math.sqrt(total), freedom, n)
+
+
+def _student(centre: float, error: float, freedom: int, n: int, confidence: float) -> Estimate:
+    reach = error * student_t.quantile(confidence, freedom)
     return Estimate(centre, centre - reach, centre + reach, n, confidence)
 
 
@@ -233,7 +238,7 @@ def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]
 
 def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Outcome) -> Change:
     one, other = pair
-    delta = _difference(_us(other, measure), _us(one, measure), CONFIDENCE, _widening(pair))
+    delta = _difference(_us(other, measure), _us(one, measure), _widening(pair))(CONFIDENCE)
     ratio = log.exp()
     least, most = _undisturbed(ratio, one.left(measure), other.left(measure))
     equal = math.exp(-MARGIN), math.exp(MARGIN)
@@ -269,8 +274,8 @@ def _interval_at(before: Level, after: Level, measure: str) -> IntervalAt:
     """Of the log ratio, around the quotient of the values that are shown."""
     logs = _logs(after, measure), _logs(before, measure)
     centre = math.log(after.shown(measure) / before.shown(measure))
-    widening = _widening((before, after))
-    return lambda confidence: _difference(*logs, confidence, widening).moved_to(centre)
+    at = _difference(*logs, _widening((before, after)))
+    return lambda confidence: at(confidence).moved_to(centre)
 
 
 def _widening(pair: tuple[Level, Level]) -> float:
@@ -278,8 +283,8 @@ def _widening(pair: tuple[Level, Level]) -> float:
     return max(level.widening for level in pair)
 
 
-def _difference(after: Values, before: Values, confidence: float, widening: float) -> Estimate:
-    return unpaired(after[:1] + before[1:], before[:1] + after[1:], confidence, widening)
+def _difference(after: Values, before: Values, widening: float) -> IntervalAt:
+    return unpaired(after[:1] + before[1:], before[:1] + after[1:], widening)
 
 
 def _centre(values: Values) -> float:

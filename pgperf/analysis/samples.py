@@ -64,7 +64,8 @@ def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
 
 def standard_error(values: np.ndarray) -> float:
     """How far the Hodges-Lehmann centre of two or more normal values typically is from the truth."""
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values)) * SPREAD_OF_CENTRE
+    n, apart = len(values), values - values.sum() / len(values)
+    return math.sqrt(apart @ apart / (n - 1) / n) * SPREAD_OF_CENTRE
 
 
 def _student_interval(values: np.ndarray, confidence: float) -> Estimate:

@@ -119,14 +119,18 @@ def other_grounds(before: Sequence[LayerStep], after: Sequence[LayerStep]) -> li
     ]
 
 
-def difference(before: Added, after: Added, confidence: float = CONFIDENCE) -> Estimate:
-    """What the second adds more than the first, with Welch's interval around the difference of the
-    steps that are shown.
+def difference(before: Added, after: Added) -> Estimate:
+    """What the second adds more than the first, with Welch's 95 % interval around the difference of
+    the steps that are shown.
     """
+    return _difference_at(before, after)(CONFIDENCE)
+
+
+def _difference_at(before: Added, after: Added) -> IntervalAt:
     plus = after.by_block[:1] + before.by_block[1:]
     minus = before.by_block[:1] + after.by_block[1:]
-    found = unpaired(plus, minus, confidence, max(before.widening, after.widening))
-    return found.moved_to(after.us - before.us)
+    at = unpaired(plus, minus, max(before.widening, after.widening))
+    return lambda confidence: at(confidence).moved_to(after.us - before.us)
 
 
 def _rungs(ladder: Ladder) -> Iterator[tuple[str, str, float]]:
@@ -195,8 +199,8 @@ def _identified(
 
 def _share_at(before: LayerStep, after: LayerStep) -> IntervalAt:
     """As a share of the rung's time: a small one is nearly a log ratio, and has the same margin."""
-    whole = _whole_us(before, after)
-    return lambda confidence: difference(before.added, after.added, confidence).times(1 / whole)
+    at, whole = _difference_at(before.added, after.added), _whole_us(before, after)
+    return lambda confidence: at(confidence).times(1 / whole)
 
 
 def _whole_us(before: LayerStep, after: LayerStep) -> float:

@@ -1,13 +1,11 @@
 """The results of a run."""
 
-from dataclasses import fields as fields_of
-
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.client_environment import DEFAULT
-from pgperf.core.records import Variant
+from pgperf.core.records import VARIANT_FIELDS, Variant
 from pgperf.models.run import LABEL_LENGTH, Run
 
 
@@ -81,7 +79,7 @@ class VariantResult(models.Model):
     @property
     def identity(self) -> Variant:
         """What was measured, as the plan named it."""
-        return Variant(**{each.name: getattr(self, each.name) for each in fields_of(Variant)})
+        return Variant.of_values(getattr(self, name) for name in VARIANT_FIELDS)
 
     @property
     def details(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pgperf.analysis.top import HostLine, Process, Top
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import lacking, measured, role_names, variant_title
+from pgperf.reports.labels import lacking, measured, role_names, role_title, variant_title
 from pgperf.reports.scaling import SHOWN, percents, whole
 from pgperf.reports.table import Cell, Column, Table, count, interval, number, percent, text_column, words
 
@@ -188,11 +188,6 @@ def _role_rows(title: str, top: Top) -> Iterator[tuple[Cell, ...]]:
             _range([each.cpu_percent for each in own]),
             _range([_mib(each) for each in own]),
         )
-
-
-def role_title(role: str | None) -> str:
-    """A role of top as people read it; its own name where this version does not know it."""
-    return role_names().get(str(role), str(role))
 
 
 def _order(role: str | None) -> int:

@@ -3,12 +3,25 @@
 from collections.abc import Iterable, Sequence
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from pgperf.analysis.time_breakdown import PART_TITLES
 from pgperf.core.layers import LAYERS, OTHER
 from pgperf.core.records import LeftOut, Variant
 from pgperf.models import VariantResult
+
+_ROLE_NAMES = {
+    "client_user": gettext_lazy("client, user"),
+    "client_sys": gettext_lazy("client, system"),
+    "clients": gettext_lazy("clients"),
+    "auxiliaries": gettext_lazy("server auxiliaries"),
+    "other": gettext_lazy("other processes"),
+    "unattributed": gettext_lazy("unattributed"),
+    "iowait": gettext_lazy("iowait"),
+    "steal": gettext_lazy("steal"),
+    "idle": gettext_lazy("idle"),
+    **{part: gettext_lazy(title) for part, title in PART_TITLES.items()},
+}
 
 
 def layer_title(layer: str) -> str:
@@ -124,15 +137,9 @@ def workers_note(variants: Iterable[VariantResult]) -> str:
 
 def role_names() -> dict[str, str]:
     """The roles that use CPU time, and the other parts of an operation's time, as people read them."""
-    return {
-        "client_user": _("client, user"),
-        "client_sys": _("client, system"),
-        "clients": _("clients"),
-        "auxiliaries": _("server auxiliaries"),
-        "other": _("other processes"),
-        "unattributed": _("unattributed"),
-        "iowait": _("iowait"),
-        "steal": _("steal"),
-        "idle": _("idle"),
-        **{part: _(title) for part, title in PART_TITLES.items()},
-    }
+    return {role: str(name) for role, name in _ROLE_NAMES.items()}
+
+
+def role_title(role: str | None) -> str:
+    """A role as people read it; its own name where this version does not know it."""
+    return str(_ROLE_NAMES.get(str(role), role))

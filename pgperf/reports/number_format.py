@@ -4,9 +4,10 @@ the unknown.
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from functools import lru_cache, partial
 
 from django.utils.formats import number_format
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from pgperf.core.time_units import TimeUnit, decimals, unit_of
@@ -159,7 +160,13 @@ def _parts(first: str, second: str, number_of_first: int, number_of_second: int)
 
 def _fixed(value: float, digits: int) -> str:
     """Rounded here, since number_format cuts off what it does not show; 0 has no sign."""
-    return number_format(round(value, digits) or 0, digits, force_grouping=True).replace("-", "−")
+    return _localized(round(value, digits) or 0, digits, get_language())
+
+
+@lru_cache(maxsize=8192)
+def _localized(value: float, digits: int, _language: str | None) -> str:
+    """A page has thousands of numbers of three digits, many of them equal."""
+    return number_format(value, digits, force_grouping=True).replace("-", "−")
 
 
 def _ratio_decimals(value: float) -> int:

@@ -86,7 +86,7 @@ class SeveralRuns:
         """A sentence for each run that ended early, and for each that was much disturbed."""
         return list(dict.fromkeys(text for found in self.comparisons for text in found.cautions))
 
-    @property
+    @cached_property
     def differences(self) -> Table | None:
         """What else differs from the baseline: definition, environment and settings of the server, a
         column for each run. None where nothing does.
@@ -113,7 +113,7 @@ class SeveralRuns:
     def has_steps(self) -> bool:
         return any(found.steps for found in self.comparisons)
 
-    @property
+    @cached_property
     def step_effects(self) -> Table | None:
         """How much more each layer adds in each run than in the baseline."""
         if not self.has_steps:
@@ -128,7 +128,7 @@ class SeveralRuns:
         """How to read the steps."""
         return step_changes.note()
 
-    @property
+    @cached_property
     def effects(self) -> list[Table]:
         """A ratio to the baseline for each variant and run, by measure."""
         return [table for measure in MEASURES if (table := self._effect_table(measure)).rows]
@@ -143,7 +143,7 @@ class SeveralRuns:
         steps = step_changes.scatter([side.steps for side in self.sides], named=self._named)
         return [_scatter_table(self._levels), *([steps] if self.has_steps and steps.rows else [])]
 
-    @property
+    @cached_property
     def one_sided(self) -> list[str]:
         """What a run or the baseline lacks, in sentences."""
         base = self.baseline.run
@@ -192,7 +192,7 @@ class SeveralRuns:
         """Are variants found by the names of their workloads too?"""
         return any(level.variant.named for side in self.sides for level in side.levels)
 
-    @property
+    @cached_property
     def _variants(self) -> dict[str, Variant]:
         """Of all runs, by name."""
         return {name: level.variant for levels in self._levels for name, level in levels.items()}

@@ -110,7 +110,7 @@ class Cell:
     def value(self) -> float | None:
         """The exact number behind the text; None for words, intervals and unknown numbers."""
         numbers = [
-            each for each in self.values if isinstance(each, float | int) and not isinstance(each, bool)
+            each for each in self.values if isinstance(each, (float, int)) and not isinstance(each, bool)
         ]
         return numbers[0] if len(numbers) == 1 else None
 

@@ -16,7 +16,7 @@ from pgperf.analysis.verdict import Capacity, Confirmation, Lead, Verdict
 from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
-from pgperf.reports.labels import clients_title, measured, role_names, variant_title
+from pgperf.reports.labels import clients_title, measured, role_title, variant_title
 from pgperf.reports.next_steps import ShownStep, shown_steps
 from pgperf.reports.table import Cell, Note, Offer, Table, text_column, words
 
@@ -355,7 +355,7 @@ def _utilisation(role: str, check: UtilisationLaw) -> str:
         "utilisation law, %(role)s: %(predicted)s CPUs busy by throughput, %(measured)s by the host's CPU account"
     )
     return text % {
-        "role": role_names().get(role, role),
+        "role": role_title(role),
         "predicted": number_format.number(check.predicted),
         "measured": number_format.number(check.measured),
     }

@@ -1,10 +1,12 @@
 """The symbols of units of time, as people read them."""
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from pgperf.core.time_units import MICROSECONDS, MILLISECONDS, SECONDS, TimeUnit
+
+_TITLES = {MICROSECONDS: _("µs"), MILLISECONDS: _("ms"), SECONDS: _("s")}
 
 
 def unit_title(unit: TimeUnit) -> str:
     """The unit's symbol."""
-    return {MICROSECONDS: _("µs"), MILLISECONDS: _("ms"), SECONDS: _("s")}[unit]
+    return str(_TITLES[unit])

@@ -187,7 +187,7 @@ def test_unpaired_is_welch_s_interval() -> None:
     """Against scipy's, with Hodges-Lehmann centres and their error in place of means."""
     rng = np.random.default_rng(3)
     one, other = rng.normal(5, 1, 6), rng.normal(4, 3, 10)
-    found = unpaired((tuple(one),), (tuple(other),), 0.95)
+    found = unpaired((tuple(one),), (tuple(other),))(0.95)
     assert found.centre == pytest.approx(hodges_lehmann(one) - hodges_lehmann(other))
     reference = stats.ttest_ind(one, other, equal_var=False)
     half = (reference.confidence_interval().high - reference.confidence_interval().low) / 2
@@ -239,7 +239,7 @@ def test_a_base_without_workers_has_a_client_for_each_connection() -> None:
 
 
 def test_no_spread_is_no_interval_to_speak_of() -> None:
-    found = unpaired(((1.0, 1.0),), ((3.0, 3.0),), 0.95)
+    found = unpaired(((1.0, 1.0),), ((3.0, 3.0),))(0.95)
     assert (found.centre, found.low, found.high) == (-2.0, -2.0, -2.0)
 
 

@@ -95,7 +95,7 @@ def test_the_change_is_that_of_the_shown_steps() -> None:
 
 def test_the_interval_is_welch_s() -> None:
     one, other = Added(5.0, ((4.0, 5.0, 6.0, 5.5),)), Added(9.0, ((8.0, 9.0, 11.0),), widening=1.05)
-    found, plain = difference(one, other), unpaired(other.by_block, one.by_block, 0.95)
+    found, plain = difference(one, other), unpaired(other.by_block, one.by_block)(0.95)
     assert found.centre == 4.0
     assert found.half_width() == pytest.approx(1.05 * (plain.half_width() or 0.0))
 

@@ -7,21 +7,28 @@ gaps. The layer http requests a page that costs nothing, over a new connection e
 take turns in random order. The rate leaves every client idle between two operations, so an operation
 waits only for the client's timer and the machine. The bars, at the 99th percentile of all slots
 together: 100 µs for the C client, 1 ms for the Python clients.
+
+The row "timer alone" has no bar: a loop in C that only sleeps until each moment, on the CPUs of the C
+client (`bare_timer.c`). No client is on time where that loop is late.
 """
 
 import argparse
 import os
 import random
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks import web_clients
 from benchmarks.options import ScriptParser, run_script
-from benchmarks.resident import resident
+from benchmarks.resident import on_cpus_of, resident
 from example.stack import gunicorn
 from example.stack.stack import Stack
 from pgperf.catalog.light import LIGHT
@@ -32,6 +39,7 @@ from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.timed_slice import measure
 
 ROOT = Path(__file__).resolve().parent.parent
+TIMER = Path(__file__).with_name("bare_timer.c")
 SIMPLE = (
     "libpq", "psycopg2", "psycopg", "psycopg_async", "psycopg_async_uvloop", "django_cursor", "django_orm",
     "django_orm_async",
@@ -40,6 +48,21 @@ EXTENDED = ("asyncpg", "asyncpg_uvloop")  # they have no simple statements
 C_BAR_US, PYTHON_BAR_US = 100.0, 1000.0
 _S = 1_000_000_000
 _PERCENTILES = (50, 90, 99, 99.9)
+
+
+class BareTimer(NamedTuple):
+    """The program that only sleeps, at the rate of the clients for as long as a slot."""
+
+    program: Path
+    rate: float
+    slot_s: int
+
+    def late_us(self, group: ClientGroup) -> np.ndarray:
+        """By how much it woke up late each time, on the CPUs of the group's client."""
+        gap_ns, count = round(_S / self.rate), round(self.rate * self.slot_s)
+        with on_cpus_of(group):
+            done = subprocess.run([self.program, str(gap_ns), str(count)], check=True, capture_output=True)
+        return np.frombuffer(done.stdout, dtype=np.uint64) / 1000
 
 
 def main() -> int:
@@ -53,11 +76,18 @@ def main() -> int:
         resident(stack, simple, "schedule") as groups,
         resident(stack, extended, "schedule-extended") as others,
     ):
-        lags = _lags([*groups, *others, page], options)
+        lags, alone_us = _lags([*groups, *others, page], options)
     print(f"{'layer':<20}" + "".join(f"{f'p{each:g}':>10}" for each in _PERCENTILES) + f"{'bar':>10}")
     passed = [_row(layer, lag_us) for layer, lag_us in lags.items()]
-    print(f"verdict: the bars {'hold' if all(passed) else 'do NOT hold'}")
+    _print_row("timer alone", alone_us, "–")
+    print(f"verdict: the bars {'hold' if all(passed) else 'do NOT hold' + _why(alone_us)}")
     return 0 if all(passed) else 1
+
+
+def _why(alone_us: np.ndarray) -> str:
+    """What the machine has to do with it."""
+    late_us = float(np.percentile(alone_us, 99))
+    return "" if late_us <= C_BAR_US else f"; this machine's timer alone is {late_us:,.0f} µs late"
 
 
 def _options() -> argparse.Namespace:
@@ -66,6 +96,15 @@ def _options() -> argparse.Namespace:
     parser.add_size("--slot-s", "length of a slot in whole seconds", full=5, quick=1)
     parser.add_argument("--rate", type=float, default=200.0, help="operations per second (200)")
     return parser.options()
+
+
+def _built(directory: Path) -> Path:
+    """The compiled timer. The script exits without a compiler."""
+    if not shutil.which("cc"):
+        raise SystemExit("verdict: cannot measure: no C compiler (Debian: apt install gcc libc6-dev)")
+    program = directory / "bare_timer"
+    subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-o", program, str(TIMER)], check=True)
+    return program
 
 
 @contextmanager
@@ -97,25 +136,42 @@ def _page(stack: Stack) -> Iterator[ClientGroup]:
         part.stop()
 
 
-def _lags(groups: Sequence[ClientGroup], options: argparse.Namespace) -> dict[str, np.ndarray]:
-    """The lag of each operation by layer, µs."""
+def _lags(
+    groups: Sequence[ClientGroup], options: argparse.Namespace
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The lag of each operation by layer, and that of the timer alone, µs."""
+    with tempfile.TemporaryDirectory(prefix="pgperf-bare-timer-") as directory:
+        timer = BareTimer(_built(Path(directory)), options.rate, options.slot_s)
+        return _in_turns(groups, timer, options)
+
+
+def _in_turns(
+    groups: Sequence[ClientGroup], timer: BareTimer, options: argparse.Namespace
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     found: dict[str, list[np.ndarray]] = {group.variant.layer: [] for group in groups}
     request = protocol.Slice(
         seq=1, lead_in_ns=_S // 4, window_ns=options.slot_s * _S, rate=options.rate, schedule="constant"
     )
+    alone = []
     for _ in range(options.rounds):
-        for group in random.sample([*groups], len(groups)):
+        for group in random.sample([*groups, None], len(groups) + 1):
+            if group is None:
+                alone.append(timer.late_us(groups[0]))
+                continue
             window = measure(group, request, 0, 0)[1]
             found[group.variant.layer].append(window.by_phase()["lag"] / 1000)
-    return {layer: np.concatenate(slots) for layer, slots in found.items()}
+    return {layer: np.concatenate(slots) for layer, slots in found.items()}, np.concatenate(alone)
 
 
 def _row(layer: str, lag_us: np.ndarray) -> bool:
-    values = dict(zip(_PERCENTILES, np.percentile(lag_us, _PERCENTILES), strict=True))
     bar_us = PYTHON_BAR_US if LAYERS[layer].program else C_BAR_US
-    said = "".join(f"{us:>10.0f}" for us in values.values())
-    print(f"{layer:<20}{said}{bar_us:>10.0f} µs of {len(lag_us)} operations")
-    return bool(values[99] <= bar_us)
+    _print_row(layer, lag_us, f"{bar_us:.0f}")
+    return bool(np.percentile(lag_us, 99) <= bar_us)
+
+
+def _print_row(name: str, lag_us: np.ndarray, bar: str) -> None:
+    said = "".join(f"{us:>10.0f}" for us in np.percentile(lag_us, _PERCENTILES))
+    print(f"{name:<20}{said}{bar:>10} µs of {len(lag_us)} operations")
 
 
 if __name__ == "__main__":

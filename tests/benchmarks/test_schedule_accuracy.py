@@ -1,6 +1,11 @@
 """The bars on late operations of an open loop."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import psutil
 import pytest
 
 from benchmarks import schedule_accuracy
@@ -29,3 +34,16 @@ def test_the_bar_is_that_of_the_client(
 def test_both_event_loops_are_measured() -> None:
     measured = {*schedule_accuracy.SIMPLE, *schedule_accuracy.EXTENDED}
     assert {name for name, layer in LAYERS.items() if layer.event_loop == "uvloop"} <= measured
+
+
+def test_the_timer_alone_wakes_up_as_often_as_a_client(tmp_path: Path) -> None:
+    program = schedule_accuracy._built(tmp_path)
+    own: Any = SimpleNamespace(clients=[psutil.Process()])
+    late_us = schedule_accuracy.BareTimer(program, rate=1000.0, slot_s=1).late_us(own)
+    assert len(late_us) == 1000
+    assert 0 <= late_us.min() < 100_000
+
+
+def test_a_late_timer_is_named_with_a_bar_that_is_missed() -> None:
+    assert schedule_accuracy._why(np.full(100, 99.0)) == ""
+    assert "timer alone is 4,213 µs late" in schedule_accuracy._why(np.full(100, 4213.0))

@@ -346,12 +346,13 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
 
     def _result(self, request: HttpRequest, run: Run) -> Result:
         """The run's answer sets it against the runs before, if the user may see them."""
-        visible = self.get_queryset(request)
+        visible, whole = self.get_queryset(request), request.GET.get("topics") == "all"
         if before := previous(visible, run):
             changes, counted = changes_up_to(run, visible)
-            return result(run, before, changes, counted=counted)
+            return result(run, before, changes, whole=whole, counted=counted)
         is_first = run.database_id is not None and not run.intervention
-        return result(run, is_first=is_first, longest=longest_other(run, visible) if is_first else None)
+        longest = longest_other(run, visible) if is_first else None
+        return result(run, whole=whole, is_first=is_first, longest=longest)
 
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))

@@ -6,6 +6,7 @@ templates/pgperf/sections/, and an entry in SECTIONS with its topic.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from django.utils.functional import Promise
@@ -79,6 +80,8 @@ class Topic:
     sections: list[Section]
 
 
+#: A page of more variants comes with its first topic, so that the answer need not wait for all others.
+AT_ONCE = 24
 #: In the order of the page; the first one is shown first.
 TOPICS = {
     "answer": _("Answer"),
@@ -124,6 +127,7 @@ class Result:
 
     `skipped`: the parts that it left out, by the reason. `ending`: how a run that may stop early
     ended. `measured`: there is something to compare or download. `is_over`: has the run ended?
+    `first_only`: the topics after the first one are left out.
     """
 
     topics: list[Topic] = field(default_factory=list)
@@ -132,6 +136,7 @@ class Result:
     measured: bool = False
     ending: str = ""
     is_over: bool = True
+    first_only: bool = False
 
     @property
     def sections(self) -> list[Section]:
@@ -147,17 +152,25 @@ class Result:
 
 
 def result(
-    run: Run, before: Run | None = None, changes: Sequence[ChangePoint] = (), **earlier: Any
+    run: Run,
+    before: Run | None = None,
+    changes: Sequence[ChangePoint] = (),
+    *,
+    whole: bool = True,
+    **earlier: Any,
 ) -> Result:
     """A finished run's charts and tables, in two queries. A third one sets it against the run
     `before`. `changes`: the changes over runs up to this one; `earlier`: other fields of its rows.
+    Unless `whole`, a large run has its first topic only.
     """
-    return result_of(read(run, before, changes, **earlier))
+    rows = read(run, before, changes, **earlier)
+    return result_of(rows, first_only=not whole and len(rows.variants) > AT_ONCE)
 
 
-def result_of(rows: RunRows) -> Result:
+def result_of(rows: RunRows, *, first_only: bool = False) -> Result:
     return Result(
-        topics=list(_topics(rows)),
+        topics=list(islice(_topics(rows), 1 if first_only else None)),
+        first_only=first_only,
         skipped=reasons(rows.skipped),
         partial=rows.run.partial,
         ending=run_ending.fact(rows.run) if rows.variants else run_ending.sentence(rows.run),

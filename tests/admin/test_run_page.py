@@ -19,6 +19,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from pgperf.admin import pages, runs
 from pgperf.models import Run, VariantResult
+from pgperf.reports import run_page
 from pgperf.runs.change_text import day
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
@@ -46,6 +47,30 @@ def test_a_finished_run_shows_all_results(admin_page: Client, run: Run) -> None:
     ):  # fmt: skip
         assert expected in text or expected.replace("&#x27;", "'") in text, expected
     assert "pgperf/progress.js" not in text
+
+
+def test_a_large_run_comes_with_its_answer(
+    admin_page: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The browser fetches the other topics; one without scripts is sent to them."""
+    monkeypatch.setattr(run_page, "AT_ONCE", run.variants.count() - 1)
+    first = admin_page.get(page(run)).content.decode()
+    assert 'id="topic-answer"' in first
+    assert first.count('class="pgperf-topic') == 1 + first.count('class="pgperf-topics"')
+    assert '<noscript><meta http-equiv="refresh" content="0; url=?topics=all"></noscript>' in first
+    assert '<a href="?topics=all" data-other-topics>Show all topics</a>' in first
+    whole = admin_page.get(page(run), {"topics": "all"}).content.decode()
+    for expected in ('id="topic-answer"', 'id="topic-method"', 'href="#topic-all"', "Throughput and CPU time"):
+        assert expected in whole, expected
+    assert "data-other-topics" not in whole
+    assert "http-equiv" not in whole
+
+
+def test_a_run_of_as_many_variants_comes_as_a_whole(
+    admin_page: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_page, "AT_ONCE", run.variants.count())
+    assert 'id="topic-method"' in admin_page.get(page(run)).content.decode()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,11 @@ from tests.phases import add_phases
 
 
 def page(run: Run) -> str:
+    """With all topics, also of a large run."""
+    return f"{address(run)}?topics=all"
+
+
+def address(run: Run) -> str:
     return reverse("admin:pgperf_run_change", args=[run.pk])
 
 
@@ -133,7 +138,7 @@ def test_a_test_run_links_to_the_tested_run(admin_page: Client, told: Run) -> No
         f"This run tests the verdict on Django ORM · tcp of run {told.pk}: the same statements through libpq."
     )
     assert said in text
-    assert f'href="{page(told)}"' in text
+    assert f'href="{address(told)}"' in text
 
 
 def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> None:
@@ -169,7 +174,7 @@ def test_the_outcome_of_a_test_is_shown_beside_the_verdict(admin_page: Client, t
     row.verdict = factories.stored_verdict(certainty="withdrawn", confirmation=tested)
     row.save()
     text = admin_page.get(page(told)).content.decode()
-    assert f'<a href="{page(other)}">Run {other.pk}</a>: withdrawn; the same statements through libpq' in text
+    assert f'<a href="{address(other)}">Run {other.pk}</a>: withdrawn; the same statements through libpq' in text
     assert "and the time fell by 6.0 µs" in text
 
 

@@ -26,7 +26,7 @@ def test_the_reader_switches_the_published_figures_off(
     page: Page, benchmark: str, name: str, marks: int
 ) -> None:
     run = make_catalog_run(benchmark)
-    page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/?topics=all#topic-all")
     canvas, switch = page.locator(f"canvas[data-chart={name}]"), page.locator(f"[data-overlay={name}]")
     shown: Any = page.evaluate(SHOWN, name)
     assert len(shown["marks"]) == marks
@@ -42,7 +42,7 @@ def test_the_reader_switches_the_published_figures_off(
 
 def test_without_scripts_a_table_has_them_and_no_switch_shows(page: Page) -> None:
     run = make_catalog_run("driver-suite-published")
-    content = page.request.get(f"/admin/pgperf/run/{run.pk}/change/").text()
+    content = page.request.get(f"/admin/pgperf/run/{run.pk}/change/?topics=all").text()
     assert '<label class="pgperf-overlay" hidden>' in content
     table = content.split('class="pgperf-table numbers published"')[1].split("</table>")[0]
     assert 'data-value="246.18"' in table

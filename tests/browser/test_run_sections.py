@@ -31,7 +31,7 @@ def run(page: Page) -> Run:
     definition = freeze(factories.make_benchmark(), database).to_json()
     run = factories.make_run(database=database, definition=definition)
     add_cpu_accounts(factories.make_results(run, layers=("libpq", "django_orm"), clients=CLIENTS))
-    page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/?topics=all#topic-all")
     return run
 
 

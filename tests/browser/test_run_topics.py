@@ -19,6 +19,7 @@ from pgperf.core.records import (
     StatementTimes,
 )
 from pgperf.models import Run
+from pgperf.reports import run_page
 from pgperf.runs.definitions import freeze
 from tests import factories, page_run, site_steps
 from tests.browser.axe import COLOURS, serious_faults
@@ -242,6 +243,54 @@ def test_without_scripts_all_is_there_as_tables(
     expect(plain.get_by_text("How sure")).to_be_visible()
     plain.get_by_text("More", exact=True).click()
     expect(plain.get_by_role("link", name="Download variants (CSV)")).to_be_visible()
+    context.close()
+
+
+@pytest.fixture
+def large_run(page: Page, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Every run is large, so its page comes with the answer alone."""
+    monkeypatch.setattr(run_page, "AT_ONCE", 0)
+    return three_routes()
+
+
+def test_the_topics_of_a_large_run_follow(page: Page, large_run: Run) -> None:
+    """With their charts, and with tables folded, as on a page that comes as a whole."""
+    page.goto(address(large_run))
+    topic(page, "Layers").click()
+    expect(page.get_by_role("heading", name="The ladder", exact=True)).to_be_visible()
+    assert page.evaluate(SHOWN) == ["layers"]
+    drawn = "() => [...document.querySelectorAll('#topic-layers canvas')].every(each => each.width > 300)"
+    page.wait_for_function(drawn)
+    assert not page.locator("#topic-layers details[data-fold][open]").count()
+
+
+def test_a_link_to_a_later_topic_of_a_large_run(page: Page, large_run: Run) -> None:
+    page.goto(address(large_run, "#run-host"))
+    expect(page.get_by_role("heading", name="The host", exact=True)).to_be_in_viewport()
+    assert page.evaluate(SHOWN) == ["host"]
+
+
+def test_a_large_run_stays_with_its_answer_if_the_rest_fails(page: Page, large_run: Run) -> None:
+    """The link is a way to try again."""
+    page.route("**/*topics=all", lambda route: route.fulfill(status=204))
+    with page.expect_response("**/*topics=all"):
+        page.goto(address(large_run))
+    expect(page.get_by_text("How sure")).to_be_visible()
+    page.unroute_all()
+    page.get_by_role("link", name="Show all topics").click()
+    expect(topic(page, "Everything")).to_be_visible()
+
+
+def test_a_large_run_without_scripts_has_all_as_tables(
+    page: Page, large_run: Run, browser: Browser, live_server: LiveServer
+) -> None:
+    context = browser.new_context(
+        base_url=live_server.url, java_script_enabled=False, storage_state=page.context.storage_state()
+    )
+    plain = context.new_page()
+    plain.goto(address(large_run))
+    for name in ("latency", "throughput", "ladder", "verdicts", "waits", "timeline"):
+        expect(plain.locator(f"table.{name}").first).to_be_visible()
     context.close()
 
 

@@ -72,8 +72,8 @@
         drawShown(document);
     }
 
-    function showMissing() {
-        document.querySelectorAll(".pgperf-chart").forEach((box) => {
+    function showMissing(part) {
+        part.querySelectorAll(".pgperf-chart").forEach((box) => {
             box.querySelector("canvas").hidden = true;
             box.querySelector(".missing").hidden = false;
         });
@@ -85,11 +85,15 @@
         details.addEventListener("toggle", () => details.open && drawShown(details));
     }
 
-    if (typeof Chart === "undefined") {
-        showMissing();
-    } else {
+    function foldAll(part) {
+        part.querySelectorAll("details[data-fold]").forEach(fold);
+    }
+
+    /* For parts that come later. */
+    pgperf.prepareCharts = typeof Chart === "undefined" ? showMissing : foldAll;
+    pgperf.prepareCharts(document);
+    if (typeof Chart !== "undefined") {
         pgperf.drawShown = drawShown;
-        document.querySelectorAll("details[data-fold]").forEach(fold);
         drawAll();
         pgperf.onThemeChange(drawAll);
     }

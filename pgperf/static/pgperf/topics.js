@@ -61,6 +61,26 @@
         }
     }
 
+    /* A large run's page comes with its first topic. Parsed by the request: Trusted Types would refuse a parser of text. */
+    function loadOthers(link) {
+        const request = new XMLHttpRequest();
+        request.open("GET", link.href);
+        request.responseType = "document";
+        request.addEventListener("load", () => request.status === 200 && addOthers(request.response, link));
+        request.send();
+    }
+
+    function addOthers(page, link) {
+        const links = page && page.querySelector(".pgperf-topics");
+        const others = links ? [...page.querySelectorAll(".pgperf-topic")].slice(1) : [];
+        if (others.length) { // none on another page, such as the login
+            others.forEach((part) => window.pgperf.prepareCharts && window.pgperf.prepareCharts(part));
+            document.getElementById("topic-all").append(...others);
+            link.closest("nav").replaceWith(links);
+            follow();
+        }
+    }
+
     let folded = [];
 
     function showAll() {
@@ -83,6 +103,7 @@
             window.addEventListener("hashchange", follow);
             window.addEventListener("beforeprint", showAll);
             window.addEventListener("afterprint", showOne);
+            document.querySelectorAll("a[data-other-topics]").forEach(loadOthers);
         }
     });
 })();

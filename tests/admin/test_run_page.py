@@ -60,7 +60,12 @@ def test_a_large_run_comes_with_its_answer(
     assert '<noscript><meta http-equiv="refresh" content="0; url=?topics=all"></noscript>' in first
     assert '<a href="?topics=all" data-other-topics>Show all topics</a>' in first
     whole = admin_page.get(page(run), {"topics": "all"}).content.decode()
-    for expected in ('id="topic-answer"', 'id="topic-method"', 'href="#topic-all"', "Throughput and CPU time"):
+    for expected in (
+        'id="topic-answer"',
+        'id="topic-method"',
+        'href="#topic-all"',
+        "Throughput and CPU time",
+    ):
         assert expected in whole, expected
     assert "data-other-topics" not in whole
     assert "http-equiv" not in whole

@@ -174,7 +174,9 @@ def test_the_outcome_of_a_test_is_shown_beside_the_verdict(admin_page: Client, t
     row.verdict = factories.stored_verdict(certainty="withdrawn", confirmation=tested)
     row.save()
     text = admin_page.get(page(told)).content.decode()
-    assert f'<a href="{address(other)}">Run {other.pk}</a>: withdrawn; the same statements through libpq' in text
+    assert (
+        f'<a href="{address(other)}">Run {other.pk}</a>: withdrawn; the same statements through libpq' in text
+    )
     assert "and the time fell by 6.0 µs" in text
 
 

@@ -230,20 +230,29 @@ def test_printing_opens_what_was_skipped(page: Page, run: Run) -> None:
     expect(reason).to_be_hidden()
 
 
-def test_without_scripts_all_is_there_as_tables(
-    page: Page, run: Run, browser: Browser, live_server: LiveServer
-) -> None:
+def without_scripts(page: Page, browser: Browser, live_server: LiveServer) -> Page:
+    """A page of the same user in a browser that runs no script."""
     context = browser.new_context(
         base_url=live_server.url, java_script_enabled=False, storage_state=page.context.storage_state()
     )
-    plain = context.new_page()
-    plain.goto(address(run))
+    return context.new_page()
+
+
+def expect_all_tables(plain: Page) -> None:
     for name in ("latency", "throughput", "ladder", "verdicts", "waits", "timeline"):
         expect(plain.locator(f"table.{name}").first).to_be_visible()
+
+
+def test_without_scripts_all_is_there_as_tables(
+    page: Page, run: Run, browser: Browser, live_server: LiveServer
+) -> None:
+    plain = without_scripts(page, browser, live_server)
+    plain.goto(address(run))
+    expect_all_tables(plain)
     expect(plain.get_by_text("How sure")).to_be_visible()
     plain.get_by_text("More", exact=True).click()
     expect(plain.get_by_role("link", name="Download variants (CSV)")).to_be_visible()
-    context.close()
+    plain.context.close()
 
 
 @pytest.fixture
@@ -284,14 +293,10 @@ def test_a_large_run_stays_with_its_answer_if_the_rest_fails(page: Page, large_r
 def test_a_large_run_without_scripts_has_all_as_tables(
     page: Page, large_run: Run, browser: Browser, live_server: LiveServer
 ) -> None:
-    context = browser.new_context(
-        base_url=live_server.url, java_script_enabled=False, storage_state=page.context.storage_state()
-    )
-    plain = context.new_page()
+    plain = without_scripts(page, browser, live_server)
     plain.goto(address(large_run))
-    for name in ("latency", "throughput", "ladder", "verdicts", "waits", "timeline"):
-        expect(plain.locator(f"table.{name}").first).to_be_visible()
-    context.close()
+    expect_all_tables(plain)
+    plain.context.close()
 
 
 def test_rare_actions_are_in_a_menu(page: Page, run: Run) -> None:

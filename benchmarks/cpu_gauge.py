@@ -21,7 +21,6 @@ import csv
 import io
 import math
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from benchmarks.c_program import compiled
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from benchmarks.options import ScriptParser, run_script
 from example.stack.stack import Stack
@@ -74,7 +74,7 @@ def main() -> int:
     options = _options()
     with Stack(ROOT / ".stack" / "cpu-gauge", keep=False) as stack:
         manage(stack.env, "set_up_site")
-        with _built() as program:
+        with compiled(SOURCE) as program:
             runs = [
                 _run(stack.env, program, options.quick) for _ in range(1 if options.quick else options.runs)
             ]
@@ -89,16 +89,6 @@ def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
     parser.add_argument("--runs", type=int, default=2)
     return parser.options()
-
-
-@contextmanager
-def _built() -> Iterator[str]:
-    if not shutil.which("cc"):
-        raise SystemExit("verdict: cannot measure: no C compiler (Debian: apt install gcc libc6-dev)")
-    with tempfile.TemporaryDirectory() as folder:
-        program = str(Path(folder, "cpu-gauge"))
-        subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-o", program, str(SOURCE)], check=True)
-        yield program
 
 
 def _run(stack_env: dict[str, str], program: str, quick: bool) -> Slices:

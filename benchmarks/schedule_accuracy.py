@@ -15,9 +15,7 @@ client (`bare_timer.c`). No client is on time where that loop is late.
 import argparse
 import os
 import random
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import web_clients
+from benchmarks.c_program import compiled
 from benchmarks.options import ScriptParser, run_script
 from benchmarks.resident import on_cpus_of, resident
 from example.stack import gunicorn
@@ -53,7 +52,7 @@ _PERCENTILES = (50, 90, 99, 99.9)
 class BareTimer(NamedTuple):
     """The program that only sleeps, at the rate of the clients for as long as a slot."""
 
-    program: Path
+    program: str
     rate: float
     slot_s: int
 
@@ -73,10 +72,12 @@ def main() -> int:
         Stack(ROOT / ".stack" / "schedule-accuracy", parts=["postgres"], keep=False) as stack,
         _site(stack.env),
         _page(stack) as page,
+        compiled(TIMER) as program,
         resident(stack, simple, "schedule") as groups,
         resident(stack, extended, "schedule-extended") as others,
     ):
-        lags, alone_us = _lags([*groups, *others, page], options)
+        timer = BareTimer(program, options.rate, options.slot_s)
+        lags, alone_us = _lags([*groups, *others, page], timer, options)
     print(f"{'layer':<20}" + "".join(f"{f'p{each:g}':>10}" for each in _PERCENTILES) + f"{'bar':>10}")
     passed = [_row(layer, lag_us) for layer, lag_us in lags.items()]
     _print_row("timer alone", alone_us, "–")
@@ -96,15 +97,6 @@ def _options() -> argparse.Namespace:
     parser.add_size("--slot-s", "length of a slot in whole seconds", full=5, quick=1)
     parser.add_argument("--rate", type=float, default=200.0, help="operations per second (200)")
     return parser.options()
-
-
-def _built(directory: Path) -> Path:
-    """The compiled timer. The script exits without a compiler."""
-    if not shutil.which("cc"):
-        raise SystemExit("verdict: cannot measure: no C compiler (Debian: apt install gcc libc6-dev)")
-    program = directory / "bare_timer"
-    subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-o", program, str(TIMER)], check=True)
-    return program
 
 
 @contextmanager
@@ -137,17 +129,9 @@ def _page(stack: Stack) -> Iterator[ClientGroup]:
 
 
 def _lags(
-    groups: Sequence[ClientGroup], options: argparse.Namespace
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The lag of each operation by layer, and that of the timer alone, µs."""
-    with tempfile.TemporaryDirectory(prefix="pgperf-bare-timer-") as directory:
-        timer = BareTimer(_built(Path(directory)), options.rate, options.slot_s)
-        return _in_turns(groups, timer, options)
-
-
-def _in_turns(
     groups: Sequence[ClientGroup], timer: BareTimer, options: argparse.Namespace
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The lag of each operation by layer, and that of the timer alone, µs."""
     found: dict[str, list[np.ndarray]] = {group.variant.layer: [] for group in groups}
     request = protocol.Slice(
         seq=1, lead_in_ns=_S // 4, window_ns=options.slot_s * _S, rate=options.rate, schedule="constant"

@@ -1,6 +1,5 @@
 """The bars on late operations of an open loop."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +8,7 @@ import psutil
 import pytest
 
 from benchmarks import schedule_accuracy
+from benchmarks.c_program import compiled
 from pgperf.core.layers import LAYERS
 
 
@@ -36,10 +36,10 @@ def test_both_event_loops_are_measured() -> None:
     assert {name for name, layer in LAYERS.items() if layer.event_loop == "uvloop"} <= measured
 
 
-def test_the_timer_alone_wakes_up_as_often_as_a_client(tmp_path: Path) -> None:
-    program = schedule_accuracy._built(tmp_path)
+def test_the_timer_alone_wakes_up_as_often_as_a_client() -> None:
     own: Any = SimpleNamespace(clients=[psutil.Process()])
-    late_us = schedule_accuracy.BareTimer(program, rate=1000.0, slot_s=1).late_us(own)
+    with compiled(schedule_accuracy.TIMER) as program:
+        late_us = schedule_accuracy.BareTimer(program, rate=1000.0, slot_s=1).late_us(own)
     assert len(late_us) == 1000
     assert 0 <= late_us.min() < 100_000
 

@@ -77,7 +77,11 @@
             others.forEach((part) => window.pgperf.prepareCharts && window.pgperf.prepareCharts(part));
             document.getElementById("topic-all").append(...others);
             link.closest("nav").replaceWith(links);
-            follow();
+            if (others.some((part) => part.contains(target()))) {
+                follow();
+            } else {
+                show(target()); // the reader may have scrolled since
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-"""What load hosts cost: figures measured at the same time, beside those that docs/scale.md assumes."""
+"""What load hosts cost: figures of several at the same time, beside those of one."""
 
 import os
 import re
@@ -13,23 +13,21 @@ from benchmarks.load_host_costs import Cost, Together
 from pgperf.runs.order_rows import OrderRows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
-FOUR = Together(4, 30.0, 900.0, 0.2, 0.9, 12.0, 2.0)
+ONE = Together(1, 7.8, 900.0, 0.18, 0.5, 2.0)
+FOUR = Together(4, 30.0, 900.0, 0.2, 0.9, 12.0)
 
 
-def test_what_is_assumed_is_what_the_page_assumes() -> None:
-    (answers,) = re.findall(r"^\| a host writes its answer .*", PAGE, re.MULTILINE)
-    assert re.findall(r"(\d+) ms", answers) == [f"{costs.ASSUMED_ANSWER_MS:.0f}"] * 4
-    assert f"a clock was {costs.ASSUMED_CLOCK_MS} ms on each side" in " ".join(PAGE.split())
-    asked = 64 * costs.ASSUMED_QUESTIONS
-    assert f"64 hosts ask {asked} times a second" in " ".join(PAGE.split())
+def test_the_page_counts_the_questions_as_the_script_does() -> None:
+    (queries,) = re.findall(r"^\| queries for orders that they need in a second (.*)", PAGE, re.MULTILINE)
+    assert re.findall(r"\d+", queries) == [str(costs.QUESTIONS * hosts) for hosts in costs.HOSTS]
 
 
-def test_each_figure_stands_beside_what_is_assumed() -> None:
-    assert FOUR.rows() == [
-        ("all write their answers, ms", "11", "30"),
-        ("questions for an order a second", "40 are needed", "900 at most"),
-        ("clock error, each side, ms", "0.18", "0.20, worst 0.90"),
-        ("the owner joins a round, ms", "8", "12"),
+def test_each_figure_stands_beside_that_of_one_host_or_what_is_needed() -> None:
+    assert FOUR.rows(ONE) == [
+        ("all write their answers, ms", "7.8 for one", "30"),
+        ("questions for an order a second", "40 needed", "900 at most"),
+        ("clock error, each side, ms", "0.18 for one", "0.20, worst 0.90"),
+        ("the owner joins a round, ms", "2.0 for one", "12"),
     ]
 
 
@@ -41,7 +39,7 @@ def test_each_bar_can_break(
 ) -> None:
     steps = [Cost("an order", seconds / 2, lambda hosts: hosts // 2)]
     sixteen = FOUR._replace(hosts=16, questions_per_s=0.0)
-    status = costs._verdict(steps, {}, [FOUR._replace(questions_per_s=questions), sixteen], 1.0)
+    status = costs._verdict(steps, {}, ONE, [FOUR._replace(questions_per_s=questions), sixteen], 1.0)
     assert status == (0 if holds else 1)
     said = capsys.readouterr().out
     assert " 16: questions for an order a second" in said

@@ -282,7 +282,10 @@ def test_a_run_searches_beside_the_closed_loop() -> None:
     own = [block for block in watcher.blocks if block.variant.is_search]
     assert [len(block.slices) for block in own] == [3, 3]
     pieces = [piece for block in own for piece in block.slices]
-    assert all(piece.due and piece.over is not None and piece.p50_ns for piece in pieces)
+    # Nothing may be due in these short slices where a stall had made the closed loop look slow.
+    assert all(piece.due is not None and piece.over is not None for piece in pieces)
+    assert any(piece.due for piece in pieces)
+    assert [bool(piece.p50_ns) for piece in pieces] == [bool(piece.due) for piece in pieces]
     assert len({piece.asked_per_s for piece in pieces}) == 6
     others = [block for block in watcher.blocks if not block.variant.is_search]
     closed = next(block for block in others if not block.variant.control)

@@ -173,7 +173,8 @@ def _times(level: Level) -> tuple[float, ...]:
 
 
 def _name(level: Level, *, named: bool) -> str:
-    return replace(level.variant, named=named).label
+    variant = level.variant
+    return (variant if variant.named == named else replace(variant, named=named)).label
 
 
 def _ground(step: LayerStep) -> Variant | None:

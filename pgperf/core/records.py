@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
 from pgperf.core import layers, limits, protocol
@@ -440,12 +441,12 @@ class Variant:
         """How many connections run operations at the same time."""
         return self.clients * self.workers
 
-    @property
+    @cached_property
     def label(self) -> str:
         """A name for people, unique within a run. Code uses the fields."""
         return " · ".join((self.layer, *self.details))
 
-    @property
+    @cached_property
     def details(self) -> tuple[str, ...]:
         """The parts of the label after the layer: the route, and each field with an unusual value."""
         parts = [self.route]

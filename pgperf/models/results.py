@@ -57,6 +57,7 @@ class VariantResult(models.Model):
     open_loop = models.JSONField(default=dict)  # what became of the rate; {} for a closed loop
 
     _record: VariantSummary | None = None
+    _identity: Variant | None = None
 
     class Meta:
         verbose_name = _("variant result")
@@ -74,12 +75,12 @@ class VariantResult(models.Model):
 
     def keep_record(self) -> None:
         """Parse the row once, for a reader who does not change it."""
-        self._record = VariantSummary.from_json(vars(self))
+        self._record, self._identity = VariantSummary.from_json(vars(self)), self.identity
 
     @property
     def identity(self) -> Variant:
         """What was measured, as the plan named it."""
-        return Variant.of_values(getattr(self, name) for name in VARIANT_FIELDS)
+        return self._identity or Variant.of_values(getattr(self, name) for name in VARIANT_FIELDS)
 
     @property
     def details(self) -> tuple[str, ...]:

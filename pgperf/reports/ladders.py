@@ -26,6 +26,8 @@ from pgperf.reports.table import (
 
 #: Connections, connection mode, rate and load hosts.
 Load = tuple[int, str, float | None, int]
+#: What a ladder's title has after the route, where it tells the ladders of a run apart.
+_TELLING = ("workload", "mode", "clients", "connect", "rate", "hosts", "placement", "environment", "driver")
 
 
 def note(*, one_fit: bool) -> str:
@@ -172,10 +174,16 @@ def headlines(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> list[s
 
 def ladder_title(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     """The route, and whatever else tells this ladder from the run's others."""
-    return " · ".join(_title_parts(ladder, ladders))
+    return " · ".join(_title_parts(ladder, _what_differs(ladders)))
 
 
-def _title_parts(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
+def ladder_titles(ladders: Sequence[Ladder]) -> list[str]:
+    """That of each of them: what tells them apart is looked for once."""
+    differs = _what_differs(ladders)
+    return [" · ".join(_title_parts(ladder, differs)) for ladder in ladders]
+
+
+def _title_parts(ladder: Ladder, differs: Sequence[str]) -> list[str]:
     named = {
         "workload": ladder.workload,
         "mode": ladder.mode,
@@ -187,8 +195,12 @@ def _title_parts(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
         "environment": ladder.environment,
         "driver": ladder.driver,
     }
-    apart = [name for name in named if len({_value(other, name) for other in ladders}) > 1]
-    return [ladder.route, *(named[name] for name in apart)]
+    return [ladder.route, *(named[name] for name in differs)]
+
+
+def _what_differs(ladders: Sequence[Ladder]) -> list[str]:
+    """What tells these ladders apart beside the route."""
+    return [name for name in _TELLING if len({_value(each, name) for each in ladders}) > 1]
 
 
 def _value(ladder: Ladder, name: str) -> object:
@@ -197,7 +209,7 @@ def _value(ladder: Ladder, name: str) -> object:
 
 
 def _lines(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
-    route, *rest = _title_parts(ladder, ladders)
+    route, *rest = _title_parts(ladder, _what_differs(ladders))
     return [route, " · ".join(rest)] if rest else [route]
 
 

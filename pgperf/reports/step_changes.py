@@ -16,7 +16,7 @@ from pgperf.reports import number_format
 from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import colour, layer_title, variant_lines, variant_title
-from pgperf.reports.ladders import ladder_title, time_split
+from pgperf.reports.ladders import ladder_titles, time_split
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -121,10 +121,9 @@ def stacks(several: Sequence[tuple[str, Sequence[Ladder]]], *, named: bool) -> l
     each run. Workloads tell ladders apart where their variants are `named` by them.
     """
     told = [(run, _as_told(ladder, named=named)) for run, own in several for ladder in own if ladder.steps]
-    among = [ladder for _run, ladder in told]
     groups: dict[str, list[tuple[str, Ladder]]] = {}
-    for run, ladder in told:
-        groups.setdefault(ladder_title(ladder, among), []).append((run, ladder))
+    for title, own in zip(ladder_titles([ladder for _run, ladder in told]), told, strict=True):
+        groups.setdefault(title, []).append(own)
     return [(name, _stack(own)) for name, own in groups.items()]
 
 

@@ -114,6 +114,13 @@ def test_a_ladder_s_title_names_the_fields_that_differ() -> None:
     assert ladders.ladder_title(one, [one, replace(one, connect="per_operation")]) == "tcp · persistent"
 
 
+def test_the_titles_of_all_ladders_are_those_of_each() -> None:
+    one = Ladder("w", "tcp", "simple", 1, "apart", "psycopg", ())
+    several = [one, replace(one, clients=8), replace(one, route="socket", mode="prepared")]
+    assert ladders.ladder_titles(several) == [ladders.ladder_title(each, several) for each in several]
+    assert ladders.ladder_titles(several)[2] == "socket · prepared · 1 client"
+
+
 def test_a_ladder_of_several_workers_counts_connections() -> None:
     """One process with 10 workers, and 10 processes with one, are 10 connections."""
     workers = Ladder("w", "tcp", "simple", 10, "apart", "psycopg", (), workers=10)

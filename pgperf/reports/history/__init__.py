@@ -231,7 +231,7 @@ def _merged(fuller: Iterable[Step], newest: Iterable[Step]) -> list[Step]:
 
 
 def _fullest(numbers: Sequence[int]) -> int | None:
-    """The run with the most variants, of several the latest; in one query, which an index answers alone.
+    """The run with the most variants, of several the latest; in one query that reads an index only.
 
     So it counts controls too: runs of one definition have as many.
     """

@@ -58,7 +58,7 @@ class Facts:
     disturbances: tuple[Disturbance, ...]  # the largest first
     parallel_workers: bool  # were there parallel workers, of unknown CPU time?
     pooler_busy: float | None
-    not_working: float | None  # share of the load host's CPUs that were idle or waited for disks
+    not_working: float | None  # share of the CPUs of the clients' machine that were idle or waited
     sv_idle: int | None  # the fewest idle server connections of the pool
     web_workers: int | None = None  # processes of the web servers; None: no requests go to one
     per_s: float | None = None  # operations per second
@@ -282,7 +282,7 @@ class Facts:
         return grade(self.hosts, self.time, self.disturbances)
 
     def capacity(self) -> Capacity:
-        """Withheld where the clients' CPUs, their interpreter's, or the load host's were used up; of
+        """Withheld where the CPUs of clients, their interpreter, or their machine were used up; of
         several load hosts, where one was the limit.
         """
         used = self.utilisation.get("clients", self.utilisation.get("host"))

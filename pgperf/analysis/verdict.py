@@ -141,9 +141,9 @@ class Lead:
 class Capacity:
     """Whether the run shows how much the server could do. None is not known.
 
-    It does not (`withheld`) where the clients' CPUs, the one CPU of a client process with workers,
-    or those of the load host were used up, or of several load hosts the CPUs or the network of one:
-    `busy` says which, `share` how much of them, and `where` the name of that load host.
+    It does not (`withheld`) where the clients' CPUs, the one CPU of a client process with workers, or
+    those of the clients' machine were used up, or of several load hosts the CPUs or the network of
+    one: `busy` says which, `share` how much of them, and `where` the name of that load host.
     """
 
     withheld: bool | None = None
@@ -162,7 +162,7 @@ class Capacity:
 _BUSY = {
     "clients": "the clients' CPUs were",
     "interpreter": "the client's GIL or event loop was",
-    "host": "the load host's CPUs were",
+    "host": "the CPUs of the clients' machine were",
     "one_host": "the CPUs of load host {} were",
     "network": "the network of load host {} was",
 }

@@ -128,7 +128,9 @@ def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
     row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
     row.verdict = stored_verdict(capacity=Capacity(True, "host", 0.93))
     row.save()
-    told = "This run does not show how much the server could do: the load host's CPUs were 93 % busy"
+    told = (
+        "This run does not show how much the server could do: the CPUs of the clients' machine were 93 % busy"
+    )
     assert export(run.pk, "--format", "md").count(f"\n\n{told} (libpq (C) · tcp)\n\n") == 1
 
 

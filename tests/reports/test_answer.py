@@ -59,7 +59,7 @@ def test_a_busy_load_host_is_told_once_for_all_routes(run: Run) -> None:
         judge(run, route, capacity=asdict(Capacity(True, "host", share)))
     (line,) = [note for note in told(run)["Bottleneck"].lines if "how much the server" in note.text]
     assert line.text == (
-        "This run does not show how much the server could do: the load host's CPUs were 93 % busy at most"
+        "This run does not show how much the server could do: the CPUs of the clients' machine were 93 % busy at most"
         " (Django ORM · socket, Django ORM · tcp, Django ORM · pgbouncer)"
     )
     assert line.mark == CAUTION

@@ -54,7 +54,7 @@ def test_a_withheld_capacity_has_columns(run: Run) -> None:
         (row["verdict_checks_capacity_withheld"], row["verdict_checks_capacity_why"])
         for row in rows(csv_results.variants_csv(run))[:3]
     ]
-    assert found == [("True", "the load host's CPUs were 93 % busy"), ("", ""), ("", "")]
+    assert found == [("True", "the CPUs of the clients' machine were 93 % busy"), ("", ""), ("", "")]
 
 
 def test_a_run_that_nobody_measures_any_more_is_lost(run: Run) -> None:

@@ -7,9 +7,10 @@ wait for it elsewhere, too. Where the run measured the route with a delay too, w
 costs comes last: it saves nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from pgperf.analysis.rules import IN_DIAGNOSTICS
@@ -34,6 +35,11 @@ _DISTURBED = "disturbed"
 _PREPARED = "prepared"
 #: What an operation of a client that reconnects consists of, and an HTTP request.
 _PHASES = ("connect", "operate", "close", "first_byte", "receive")
+
+
+#: What the second variant saves of the time of the first at least, µs, by their labels.
+Savings = Mapping[tuple[str, str], float]
+NO_SAVINGS: Savings = MappingProxyType({})
 
 
 class Advice(StrEnum):
@@ -137,8 +143,8 @@ class Distance:
 class NextStep:
     """`us` is the time that it would save, or the most that it could (`is_measured` tells them
     apart), of `of_us`; None where no figure bounds it. `changes`: the fields in which the faster
-    variant differs, with its values. `least_us` is what a measured saving is at least, by the two
-    variants' intervals and, in a disturbed measurement, without what others may have added.
+    variant differs, with its values. `least_us` is what a measured saving is at least, by its 95 %
+    interval and, in a disturbed measurement, without what others may have added.
     `distances`: what delays of its route cost, the shortest first. `connecting_us`: the time to
     connect and to close, where connections are worth keeping besides; None where they are not.
     """
@@ -184,6 +190,7 @@ def next_step(
     own: VariantSummary,
     others: Sequence[VariantSummary],
     *,
+    savings: Savings = NO_SAVINGS,
     copies: bool = False,
     time_was_up: bool = False,
 ) -> NextStep | None:
@@ -192,7 +199,7 @@ def next_step(
     """
     if own.verdict is None:
         return None
-    measured = _measured(own, others)
+    measured = _measured(own, others, savings)
     if measured and own.verdict.word == _DISTURBED:
         measured = _undisturbed(measured, own.verdict)
     found = measured or _by_verdict(own, own.verdict, others)
@@ -230,14 +237,21 @@ def _undisturbed(found: NextStep, verdict: Verdict) -> NextStep | None:
     return None if sure.is_vague else sure
 
 
-def _measured(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep | None:
-    """The fastest variant that differs in one choice and is certainly faster."""
+def _measured(own: VariantSummary, others: Iterable[VariantSummary], savings: Savings) -> NextStep | None:
+    """The fastest variant that differs in one choice and is certainly faster.
+
+    Where the run compared the two in pairs, that difference tells more than their two intervals.
+    """
     found = [other for other in others if _is_alternative(other, own) and _is_faster(other, own)]
     best = min(found, key=lambda each: each.us_per_op or 0.0, default=None)
     if best is None or own.us_per_op is None or best.us_per_op is None:
         return None
     changes = tuple((name, str(getattr(best, name))) for name in _differences(own, best))
-    saved, least = own.us_per_op - best.us_per_op, (own.us_per_op_low or 0.0) - (best.us_per_op_high or 0.0)
+    saved, unpaired = (
+        own.us_per_op - best.us_per_op,
+        (own.us_per_op_low or 0.0) - (best.us_per_op_high or 0.0),
+    )
+    least = savings.get((own.label, best.label), unpaired)
     return NextStep(Advice.ALTERNATIVE, own.us_per_op, saved, True, changes, least)
 
 

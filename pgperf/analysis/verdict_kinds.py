@@ -5,7 +5,7 @@ numbers; pages, JSON and files make the sentences with the functions here. A ver
 until a test confirms it or withdraws it (`pgperf.analysis.interventions`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgperf.analysis import interventions, rules
@@ -412,14 +412,15 @@ def _split(numbers: VerdictNumbers, title: str, part: str) -> str:
     if numbers.response_us is None:
         return title
     parts, least = dict(_known(numbers.parts_us)), _LEAST * numbers.response_us
-    unit = unit_of([numbers.response_us])
+    unit, titles = unit_of([numbers.response_us]), dict(PART_TITLES)
     own, response = (in_unit(us, unit) for us in (parts.pop(part, 0.0), numbers.response_us))
     said = f"{title}: {own} of {response} {unit.name}"
     queued = numbers.queue_us[part] or 0.0 if part in ROLES else 0.0
     if part in ROLES and queued >= least:
         parts["run_queue"] = parts.get("run_queue", queued) - queued
-        said += f" and {in_unit(queued, unit)} {unit.name} in the queue for it"
-    return "; ".join(filter(None, (said, _listed(parts, least, unit))))
+        said += f" and {in_unit(queued, unit)} {unit.name} in its run queue"
+        titles["run_queue"] = f"other {PART_TITLES['run_queue']}"
+    return "; ".join(filter(None, (said, _listed(parts, least, unit, titles))))
 
 
 def _all_parts(numbers: VerdictNumbers) -> str:
@@ -435,9 +436,11 @@ def _known(parts: Known) -> Iterator[tuple[str, float]]:
     return ((name, us) for name, us in parts.items() if us)
 
 
-def _listed(parts: dict[str, float], least: float, unit: TimeUnit) -> str:
+def _listed(
+    parts: Mapping[str, float], least: float, unit: TimeUnit, titles: Mapping[str, str] = PART_TITLES
+) -> str:
     """The parts that are large enough, the largest first."""
     shown = sorted(
         ((us, name) for name, us in parts.items() if us and us >= least), key=lambda each: -each[0]
     )
-    return ", ".join(f"{PART_TITLES[name]} {in_unit(us, unit)} {unit.name}" for us, name in shown)
+    return ", ".join(f"{titles[name]} {in_unit(us, unit)} {unit.name}" for us, name in shown)

@@ -41,7 +41,7 @@ def markdown(rows: RunRows) -> str:
 
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows)
-    yield verdicts.verdict_table(rows.variants)
+    yield verdicts.verdict_table(rows.variants, rows.savings)
     yield escaped(verdicts.withheld(rows.variants))
     yield "\n\n".join(cells(verdicts.failed_checks(rows.variants)))
     yield from suite.tables(rows)

@@ -74,7 +74,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield throughput.throughput_table(rows.off_ladders)
     yield "\n".join(layer_notes(rows.variants))
     yield load_hosts.use_table(rows.originals)
-    yield verdicts.verdict_table(rows.variants)
+    yield verdicts.verdict_table(rows.variants, rows.savings)
     yield verdicts.withheld(rows.variants)
     yield "\n".join(verdicts.failed_checks(rows.variants))
     yield comparisons.control_table(rows.comparisons)

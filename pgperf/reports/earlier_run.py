@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.analysis.outcome import DIFFERS, EQUIVALENT
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes
+from pgperf.core.records import Variant
 from pgperf.models import ChangePoint, Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.compared_run import all_stored
@@ -45,7 +46,7 @@ def _inconclusive(change: Change) -> str:
     return _("Inconclusive: the intervals are too wide to set it against %(run)s.")
 
 
-def evidence(row: VariantResult, by_measure: ByMeasure) -> str:
+def evidence(row: Variant | VariantResult, by_measure: ByMeasure) -> str:
     """The times of both runs, and the ratio to the layer below all others, which a slower machine
     leaves as it is.
     """

@@ -58,7 +58,7 @@ def variant_table(rows: RunRows) -> Table:
     """A row for each variant, the controls too: its JSON, flattened."""
     paths = [(*path, key) for path, keys in _VARIANT for key in keys]
     columns = file_columns("_".join(path) for path in paths)
-    found = map(_figures, rows.variants, shown_steps(rows.variants))
+    found = map(_figures, rows.variants, shown_steps(rows.variants, rows.savings))
     return Table(_("Variants"), columns, [tuple(exact(_at(each, path)) for path in paths) for each in found])
 
 

@@ -191,7 +191,7 @@ def _role_rows(title: str, top: Top) -> Iterator[tuple[Cell, ...]]:
 
 
 def _order(role: str | None) -> int:
-    order = ("client", "clients", "proxy", "web", "pooler", "server", "auxiliaries", "other")
+    order = ("client", "clients", "proxy", "web", "pooler", "server", "auxiliaries", "runner", "other")
     return order.index(role) if role in order else len(order)
 
 

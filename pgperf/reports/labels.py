@@ -15,6 +15,7 @@ _ROLE_NAMES = {
     "client_sys": gettext_lazy("client, system"),
     "clients": gettext_lazy("clients"),
     "auxiliaries": gettext_lazy("server auxiliaries"),
+    "runner": gettext_lazy("pgperf itself"),
     "other": gettext_lazy("other processes"),
     "unattributed": gettext_lazy("unattributed"),
     "iowait": gettext_lazy("iowait"),

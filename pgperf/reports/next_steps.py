@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.grade import Grade, Source
-from pgperf.analysis.next_step import Advice, Distance, NextStep, next_step, setting
+from pgperf.analysis.next_step import NO_SAVINGS, Advice, Distance, NextStep, Savings, next_step, setting
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict
 from pgperf.analysis.verdict_kinds import DISTURBED
@@ -47,36 +47,38 @@ class ShownStep:
         return " ".join(filter(None, (advice, self.saving, self.besides, *self.distances)))
 
 
-def shown_step(row: VariantResult, rows: Iterable[VariantResult]) -> ShownStep:
+def shown_step(row: VariantResult, rows: Iterable[VariantResult], savings: Savings = NO_SAVINGS) -> ShownStep:
     """The advice for a variant among the rows of its run."""
-    found = _shown(row.record, _next_step(row, rows))
+    found = _shown(row.record, _next_step(row, rows, savings))
     return replace(
         found, benchmarks=tuple(each for each in found.benchmarks if each != row.run.benchmark_name)
     )
 
 
-def shown_steps(rows: Sequence[VariantResult]) -> list[ShownStep]:
+def shown_steps(rows: Sequence[VariantResult], savings: Savings = NO_SAVINGS) -> list[ShownStep]:
     """The advice for each of a run's variants, without the benchmarks that measure it."""
-    return [_shown(row.record, found) for row, found in zip(rows, _next_steps(rows), strict=True)]
+    return [_shown(row.record, found) for row, found in zip(rows, _next_steps(rows, savings), strict=True)]
 
 
-def next_steps_json(rows: Sequence[VariantResult]) -> list[dict[str, Any] | None]:
+def next_steps_json(rows: Sequence[VariantResult], savings: Savings) -> list[dict[str, Any] | None]:
     """`next_step` of the JSON of each of a run's variants; None where there is no advice."""
-    return [_json(row.record, found) for row, found in zip(rows, _next_steps(rows), strict=True)]
+    return [_json(row.record, found) for row, found in zip(rows, _next_steps(rows, savings), strict=True)]
 
 
-def _next_steps(rows: Sequence[VariantResult]) -> Iterator[NextStep | None]:
+def _next_steps(rows: Sequence[VariantResult], savings: Savings) -> Iterator[NextStep | None]:
     """Each row is set against those beside it only: of many variants, few are."""
     beside: dict[tuple[Any, ...], list[VariantResult]] = {}
     for row in rows:
         beside.setdefault(setting(row.record), []).append(row)
     for row in rows:
-        yield _next_step(row, beside[setting(row.record)])
+        yield _next_step(row, beside[setting(row.record)], savings)
 
 
-def _next_step(row: VariantResult, rows: Iterable[VariantResult]) -> NextStep | None:
+def _next_step(row: VariantResult, rows: Iterable[VariantResult], savings: Savings) -> NextStep | None:
     others = [other.record for other in _alternatives(row, rows)]
-    return next_step(row.record, others, copies=_copies(row), time_was_up=_time_was_up(row.run))
+    return next_step(
+        row.record, others, savings=savings, copies=_copies(row), time_was_up=_time_was_up(row.run)
+    )
 
 
 def _time_was_up(run: Run) -> bool:

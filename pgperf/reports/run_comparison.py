@@ -18,6 +18,7 @@ from pgperf.analysis.definition_diff import (
     setting_differences,
     under_server,
 )
+from pgperf.analysis.headline import headline
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.run_comparison import OVER, TIME, Change, Identified, changes, identified
 from pgperf.analysis.step_changes import OtherGround, StepChange, other_grounds
@@ -25,7 +26,7 @@ from pgperf.analysis.step_changes import step_changes as find_changes
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.core.records import Variant, with_defaults
 from pgperf.models import Run
-from pgperf.reports import number_format, step_changes
+from pgperf.reports import earlier_run, number_format, step_changes
 from pgperf.reports.chart import Chart, whisker
 from pgperf.reports.compared_run import ComparedRun, all_stored
 from pgperf.reports.comparisons import outcome_note, outcome_text
@@ -117,6 +118,17 @@ class RunComparison:
         found = [_sentence(change, reference) for change in told if change.outcome == DIFFERS]
         found += step_changes.sentences(self.steps, reference)
         return found or [_nothing_found(told)]
+
+    @property
+    def answer(self) -> str:
+        """How the headline figure changed; "" of a suite, whose workloads share it."""
+        found = {(change.variant.label, change.measure): change for change in self.changes}
+        variants = [change.variant for change in self.of(TIME)]
+        own = headline(variants) if variants else []
+        if len(own) != 1:
+            return ""
+        told = earlier_run.sentence(found[own[0].label, TIME], self.before)
+        return f"{told} {earlier_run.evidence(own[0], found)}."
 
     @property
     def step_chart(self) -> Chart | None:
@@ -245,13 +257,13 @@ def _without_results(run: Run) -> str:
 
 
 def disturbance(side: ComparedRun) -> str:
-    """That the run was much disturbed, and what follows; "" if it was not."""
+    """That a variant of the run was much disturbed, and what follows; "" if none was."""
     most = side.most_disturbed
     if most is None:
         return ""
     return _(
-        "%(run)s was much disturbed: others took at most %(share)s of the time of %(variant)s, the most"
-        " disturbed variant. A difference that this may explain is inconclusive."
+        "%(run)s: other work took at most %(share)s of the time of %(variant)s, its most disturbed variant."
+        " A difference that this may explain is inconclusive."
     ) % {
         "run": side.run,
         "variant": variant_title(most.variant),

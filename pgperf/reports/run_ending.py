@@ -78,8 +78,8 @@ def _remedy(run: Run) -> str:
     asked = run.definition or {}
     if placed == "apart" and list(asked.get("clients", ())) == [1] and asked.get("workers") == 1:
         return _(
-            "run longer, on a quieter machine, or with the placement together. Its ratios cannot be compared"
-            " with those of other placements."
+            "run longer, on a quieter machine, or with the placement “together” (its ratios are not comparable"
+            " with these)."
         )
     return _("run longer or on a quieter machine.")
 

@@ -54,7 +54,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
         "run": _run(rows),
         "variants": [
             {**variant_json(row), "next_step": found}
-            for row, found in zip(rows.variants, next_steps_json(rows.variants), strict=True)
+            for row, found in zip(rows.variants, next_steps_json(rows.variants, rows.savings), strict=True)
         ],
         "comparisons": [_comparison(row) for row in rows.comparisons],
         "ladders": run.summary.get("ladders", []),

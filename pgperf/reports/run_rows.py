@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.geometric_mean import GeometricMean
 from pgperf.analysis.ladder import Ladder
+from pgperf.analysis.next_step import Savings
 from pgperf.analysis.rate_search import RateSearch
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.analysis.timeline import Timeline
@@ -81,6 +82,16 @@ class RunRows:
     def skipped(self) -> list[LeftOut]:
         """What the plan left out."""
         return [LeftOut(**each) for each in self.run.summary.get("skipped", [])]
+
+    @cached_property
+    def savings(self) -> Savings:
+        """What one variant of a comparison saves at least of the time of the other."""
+        found: dict[tuple[str, str], float] = {}
+        for row in self.comparisons:
+            variant, baseline = row.variant.label, row.baseline.label
+            if row.delta_low_us is not None and row.delta_high_us is not None:
+                found |= {(variant, baseline): row.delta_low_us, (baseline, variant): -row.delta_high_us}
+        return found
 
     @property
     def originals(self) -> list[VariantResult]:

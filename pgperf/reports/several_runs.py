@@ -78,8 +78,11 @@ class SeveralRuns:
 
     @property
     def headlines(self) -> list[tuple[Run, list[str]]]:
-        """What differs from the baseline, in sentences for each run."""
-        return [(found.after, found.sentences(_("the baseline"))) for found in self.comparisons]
+        """What differs from the baseline, in sentences for each run, the headline figure first."""
+        return [
+            (found.after, [*filter(None, [found.answer]), *found.sentences(_("the baseline"))])
+            for found in self.comparisons
+        ]
 
     @property
     def cautions(self) -> list[str]:

@@ -12,6 +12,7 @@ from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unche
 from pgperf.analysis.grade import GradeWord
 from pgperf.analysis.headline import height
 from pgperf.analysis.interventions import INTERVENTIONS
+from pgperf.analysis.next_step import NO_SAVINGS, Savings
 from pgperf.analysis.verdict import Capacity, Confirmation, Lead, Verdict
 from pgperf.core.records import Variant
 from pgperf.models import VariantResult
@@ -52,10 +53,10 @@ class ShownVerdict:
     named: Words = ()  # the words of the verdict, two alike in either order
 
 
-def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
+def verdicts(variants: Sequence[VariantResult], savings: Savings = NO_SAVINGS) -> list[ShownVerdict]:
     """The verdicts on all variants that have one, without controls, each with its next step."""
     rows = measured(variants)
-    steps = zip(rows, shown_steps(rows), strict=True)
+    steps = zip(rows, shown_steps(rows, savings), strict=True)
     return [replace(found, next_step=step) for row, step in steps if (found := verdict_of(row))]
 
 
@@ -65,10 +66,10 @@ def verdict_of(row: VariantResult) -> ShownVerdict | None:
     return _shown(row, verdict) if verdict else None
 
 
-def verdict_table(variants: Sequence[VariantResult]) -> Table:
+def verdict_table(variants: Sequence[VariantResult], savings: Savings = NO_SAVINGS) -> Table:
     """The bottleneck of each variant, with the evidence and what to try next."""
     columns = text_column(_("Variant")), text_column(_("bottleneck")), text_column(_("evidence"))
-    found = verdicts(variants)
+    found = verdicts(variants, savings)
     rows = [
         (words(each.title), _claim(each), words(each.short, notes=(*each.notes, *step)))
         for each, step in zip(found, _next_steps(found), strict=True)

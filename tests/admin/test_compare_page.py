@@ -44,6 +44,9 @@ def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) 
     assert "Django ORM · socket adds 147 µs to Django cursor instead of 125 µs in the first run" in shown
     assert '<td class="words differs">' in shown
     assert "Other differences" not in shown
+    told = f"<strong>Slower than {run} of "
+    assert told in shown
+    assert "Django ORM · socket: " in shown[shown.index(told) :].partition("</strong>")[0]
 
 
 def test_the_older_run_is_the_first_until_they_are_swapped(admin_page: Client, run: Run, slower: Run) -> None:
@@ -70,15 +73,15 @@ def test_a_much_disturbed_run_is_named_and_decides_nothing(admin_page: Client, r
     row = slower.variants.get(layer="psycopg", route="tcp")
     row.verdict["grade"]["share"] = 0.6
     row.save()
-    worst = "others took at most 60.0 % of the time of psycopg 3 · tcp, the most disturbed variant."
+    worst = "other work took at most 60.0 % of the time of psycopg 3 · tcp, its most disturbed variant."
     for pair in ((slower, run), (run, slower)):
         shown = text(admin_page, *pair)
-        assert f"{slower} was much disturbed: {worst}" in shown
+        assert f"{slower}: {worst}" in shown
         assert '<td class="words differs">' not in shown
         assert "Inconclusive comparisons: " in shown
         assert "A disturbance may explain a difference." in shown
     run_list = f"{reverse('admin:pgperf_run_comparison')}?runs={run.pk},{slower.pk}"
-    assert "was much disturbed" in admin_page.get(run_list).content.decode()
+    assert "other work took at most" in admin_page.get(run_list).content.decode()
 
 
 def test_a_partial_run_is_named(admin_page: Client, run: Run, slower: Run) -> None:

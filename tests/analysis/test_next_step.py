@@ -35,6 +35,16 @@ def test_a_faster_variant_of_the_run_is_advised_with_what_it_saved() -> None:
     assert 0 < found.least_us < 61
 
 
+def test_a_saving_is_at_least_what_the_comparison_in_pairs_tells() -> None:
+    own, faster = variant(), replace(variant(150.0, mode="prepared"), label="faster")
+    found = next_step(own, [own, faster], savings={(own.label, "faster"): 58.5})
+    assert found
+    assert found.least_us == 58.5
+    other = next_step(own, [own, faster], savings={("faster", own.label): -62.0})
+    assert other
+    assert other.least_us == advice(own, faster).least_us
+
+
 @pytest.mark.parametrize(
     "changes",
     [

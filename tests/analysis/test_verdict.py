@@ -36,7 +36,7 @@ def test_the_largest_share_of_one_client_s_time_in_words_and_numbers() -> None:
 
 def test_a_wait_for_a_cpu_is_said_from_a_hundredth_of_the_time_on() -> None:
     assert "queue" not in judge(row(queue={"client": 2.0}))["evidence"]
-    said = "client CPU: 165 of 211 µs and 2.2 µs in the queue for it; network and wake-up 23 µs, server 21 µs"
+    said = "client CPU: 165 of 211 µs and 2.2 µs in its run queue; network and wake-up 23 µs, server 21 µs"
     assert judge(row(queue={"client": 2.2}))["evidence"] == said
 
 
@@ -67,7 +67,7 @@ def test_a_cpu_nine_tenths_busy_is_used_up_by_several_clients() -> None:
     found = judge(full)
     assert (found["word"], found["intervention"]) == ("server_cpu", "double_clients")
     assert found["evidence"] == (
-        "8 clients, the server's CPUs 100 % busy; server CPU: 20 of 160 µs and 130 µs in the queue for it; "
+        "8 clients, the server's CPUs 100 % busy; server CPU: 20 of 160 µs and 130 µs in its run queue; "
         "client 8.0 µs, network and wake-up 2.0 µs"
     )
     assert word(full | {"ops_per_s": 45_000}) == "server_cpu"

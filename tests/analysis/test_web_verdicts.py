@@ -89,7 +89,7 @@ def test_all_workers_are_busy() -> None:
     [(0.125, "disturbed"), (0.0, "web_workers")],  # of 8 CPUs; without others, requests wait for their own
 )
 def test_a_worker_that_waits_for_another_program_is_not_busy(other: float, word: str) -> None:
-    """100 requests/s of 4 ms of web CPU, and 5 ms in the queue for it: 0.45 of the time, not 0.95."""
+    """100 requests/s of 4 ms of web CPU, and 5 ms in its run queue: 0.45 of the time, not 0.95."""
     crowded = {"queue": {"web": 5_000.0}, "share": {"other": other}}
     found = verdict(page(40_000.0, web=4_000.0, server=500.0, clients=4, workers=1, **crowded))
     assert found.word == word

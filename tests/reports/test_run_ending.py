@@ -72,8 +72,8 @@ def test_the_sentence_has_the_precision_the_time_and_a_remedy(
         (
             "apart",
             {"clients": [1], "workers": 1},
-            "run longer, on a quieter machine, or with the placement together. Its ratios cannot be compared"
-            " with those of other placements.",
+            "run longer, on a quieter machine, or with the placement “together” (its ratios are not comparable"
+            " with these).",
         ),
         ("together", {"clients": [1], "workers": 1}, "run longer or on a quieter machine."),
         ("scheduler", {"clients": [1], "workers": 1}, "run longer or on a quieter machine."),

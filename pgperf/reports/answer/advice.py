@@ -27,7 +27,7 @@ def points(rows: RunRows) -> Iterator[Point]:
         yield Point(question, tuple(_of_suite(rows)), anchor="suite")
         return
     shown = judged(rows)
-    told = {row.pk: shown_step(row, rows.variants) for row in shown}
+    told = {row.pk: shown_step(row, rows.variants, rows.savings) for row in shown}
     groups = grouped((told[row.pk].advice, row) for row in shown if told[row.pk].advice)
     sentences, lines = [], []
     for advice, own in islice(groups.items(), _MOST):

@@ -1,6 +1,6 @@
 """What the ORM adds to the cursor that it stands on."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -64,23 +64,22 @@ def share_sentence(steps: Sequence[Step], *, is_disturbed: bool) -> str:
     )
     us = ends["min"] if ends["min"] == ends["max"] else _("%(min)s to %(max)s") % ends
     said = {"us": us, "unit": ends["unit"], "share": share}
-    if not all(map(_is_certain, steps)):
-        return " ".join(_unsure(said, is_disturbed=is_disturbed))
-    if is_disturbed:
-        text = _(
-            "The ORM takes at most %(us)s %(unit)s, %(share)s of the time: waiting for other processes is part"
-            " of it."
-        )
+    if all(map(_is_certain, steps)):
+        takes, saves = _("The ORM takes %(us)s %(unit)s, %(share)s of the time."), _("Raw SQL would save it.")
     else:
-        text = _("The ORM takes %(us)s %(unit)s, %(share)s of the time. Raw SQL would save it.")
-    return text % said
-
-
-def _unsure(said: dict[str, str], *, is_disturbed: bool) -> Iterator[str]:
-    yield _("The ORM seems to take %(us)s %(unit)s, %(share)s of the time.") % said
+        takes, saves = _("The ORM seems to take %(us)s %(unit)s, %(share)s of the time."), _least(steps)
     if is_disturbed:
-        yield _("Waiting for other processes is part of it.")
-    yield _("The intervals are too wide to tell what raw SQL would save.")
+        saves = _("Waiting for other processes is part of it, so raw SQL may save less.")
+    return f"{takes % said} {saves}"
+
+
+def _least(steps: Sequence[Step]) -> str:
+    """What is sure of a step that is not known well."""
+    lows = [step.step_low_us for step in steps]
+    least = min((low for low in lows if low is not None), default=0.0)
+    if None in lows or least <= 0:
+        return _("The intervals are too wide to tell what raw SQL would save.")
+    return _("Raw SQL would save %(least)s %(unit)s at least.") % number_format.in_one_unit(least=least)
 
 
 def _is_certain(step: Step) -> bool:

@@ -6,7 +6,7 @@ from pgperf.reports.sections import Part
 
 
 def part(rows: RunRows) -> Part:
-    table = verdicts.verdict_table(rows.variants)
+    table = verdicts.verdict_table(rows.variants, rows.savings)
     if not table.rows:
         return {}
     # The answer of any other run says it.

@@ -7,7 +7,7 @@ about ten milliseconds, so it must not happen while a slice is timed.
 import os
 import pwd
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -104,11 +104,9 @@ def busiest_others(cpu_percent: Mapping[int, float]) -> list[dict[str, Any]]:
     return _named(rows, _PROC)
 
 
-def taken_cpus(shown: Mapping[str, Any], ours: Collection[int], cpus: int) -> float:
-    """How many CPUs the other processes that are shown and the hypervisor took, of so many. `ours`:
-    pids of processes that count as none of them.
-    """
-    others = [row for row in shown["processes"] if row["role"] == OTHER and row["pid"] not in ours]
+def taken_cpus(shown: Mapping[str, Any], cpus: int) -> float:
+    """How many CPUs the other processes that are shown and the hypervisor took, of so many."""
+    others = [row for row in shown["processes"] if row["role"] == OTHER]
     return (sum(row["cpu_percent"] or 0.0 for row in others) + cpus * (shown["host"]["st"] or 0.0)) / 100
 
 

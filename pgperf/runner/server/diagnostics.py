@@ -231,7 +231,7 @@ class _DiagnosticSlice:
 
     def _taken_cpus(self, used: Mapping[str, Any]) -> float:
         """What others took of this machine; 0 where nothing tells its clients from them."""
-        return top.taken_cpus(used, self._ours(), os.cpu_count() or 1) if self._group.clients_seen else 0.0
+        return top.taken_cpus(used, os.cpu_count() or 1) if self._group.clients_seen else 0.0
 
     def _get_ready(self) -> None:
         """Connect before the slice: connecting may take longer than the slice."""
@@ -389,11 +389,12 @@ class _DiagnosticSlice:
             "pooler": [group.pooler_pid] if group.pooler_pid else [],
             "server": group.server_pids,
             "auxiliaries": group.auxiliary_pids,
+            "runner": sorted(self._ours()),
         }
 
     def _ours(self) -> set[int]:
-        """The processes without a role that work for the run: this one, the relay, and those that
-        query the server meanwhile.
+        """What else works for the run: this process, the relay, and those that query the server
+        meanwhile.
         """
         return {os.getpid(), self._group.relay_pid or 0, *self._connections.pids()}
 

@@ -74,7 +74,7 @@ def test_only_the_busiest_other_processes_are_shown(tmp_path: Path) -> None:
 
 
 def test_others_and_the_hypervisor_take_cpus(tmp_path: Path) -> None:
-    """5 % of four CPUs stolen; of 100 ticks in 2 s each, only the process without a role counts."""
+    """5 % of four CPUs stolen; of 100 ticks in 2 s each, only the processes without a role count."""
     used = {
         10: ("pgbouncer", 0, 100, 1),
         20: ("python", 0, 100, 2),
@@ -83,12 +83,12 @@ def test_others_and_the_hypervisor_take_cpus(tmp_path: Path) -> None:
     }
     idle = {pid: (name, 0, 0, start) for pid, (name, _system, _user, start) in used.items()}
     shown = stretch(tmp_path, idle, used)
-    assert top.taken_cpus(shown, {50}, 4) == pytest.approx(4 * 0.05 + 50 * TICK_S)
+    assert top.taken_cpus(shown, 4) == pytest.approx(4 * 0.05 + 2 * 50 * TICK_S)
 
 
 def test_what_cannot_be_read_takes_nothing(tmp_path: Path) -> None:
     nothing = top.TopSnapshot.take({}, tmp_path)
-    assert top.taken_cpus(top.between(nothing, nothing), {1}, 2) == 0
+    assert top.taken_cpus(top.between(nothing, nothing), 2) == 0
 
 
 def test_a_reused_pid_has_no_row(tmp_path: Path) -> None:

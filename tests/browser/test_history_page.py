@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -72,12 +73,14 @@ def test_the_chart_shows_each_run_and_its_marks(page: Page, count: int) -> None:
     assert faults == []
     canvases = page.locator("canvas[data-chart]")
     expect(canvases).to_have_count(2)
+    both = [canvas.evaluate(PLACES)["labels"] for canvas in canvases.all()]
+    assert both[0] == both[1]
+    assert_the_step_is_regular(both[0], runs)
     for canvas in canvases.all():
         assert canvas.evaluate(INK) > 200
         found = canvas.evaluate(PLACES)
         assert found["inside"]
         assert found["count"] == count
-        assert found["labels"][0] == f"#{runs[0].pk}"
         assert found["labels"][-1] == f"#{runs[-1].pk}"
         assert len(found["labels"]) >= min(count, 5)
         assert found["apart"]
@@ -85,6 +88,14 @@ def test_the_chart_shows_each_run_and_its_marks(page: Page, count: int) -> None:
         assert any("change" in mark for mark in found["marks"]) == (count >= 30)
         assert found["levels"] == (1 if count >= 30 else 0)
         assert "note" in found["marks"]
+
+
+def assert_the_step_is_regular(labels: Sequence[str], runs: Sequence[Run]) -> None:
+    names = [f"#{run.pk}" for run in runs]
+    places = [names.index(label) for label in labels]
+    steps = {right - left for left, right in pairwise(places)}
+    assert len(steps) == min(len(runs) - 1, 1)
+    assert places[0] < max(steps, default=1)
 
 
 def test_crowded_marks_are_told_apart(page: Page) -> None:

@@ -16,6 +16,12 @@ BEYOND = """form => {
     const shown = [...form.querySelectorAll("input, select, textarea, .help")];
     return shown.filter(each => each.getBoundingClientRect().right > edge).map(each => each.id);
 }"""
+#: How far each box scrolls, and how far the name of its first row is from its left edge at the end.
+SCROLLED = """all => all.map(each => {
+    each.scrollTo(each.scrollWidth, 0);
+    const name = each.querySelector("tbody th").getBoundingClientRect();
+    return [each.scrollLeft, name.left - each.getBoundingClientRect().left];
+})"""
 
 
 def test_lists_fit_beside_their_filters(page: Page) -> None:
@@ -57,7 +63,7 @@ def test_routes_wrap_beside_the_name_of_their_database(page: Page) -> None:
 
 def test_a_table_that_scrolls_fades_at_its_edge_until_its_end_is_shown(page: Page) -> None:
     run = factories.make_results(factories.make_run())
-    page.set_viewport_size({"width": 800, "height": 900})
+    page.set_viewport_size({"width": 500, "height": 900})
     page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
     fades = "each => getComputedStyle(each).getPropertyValue('--pgperf-fade')"
     until_it_fades = "([each, by]) => getComputedStyle(each).getPropertyValue('--pgperf-fade') === by"
@@ -69,3 +75,23 @@ def test_a_table_that_scrolls_fades_at_its_edge_until_its_end_is_shown(page: Pag
     assert shown.nth(fitting).evaluate(fades) == "0px"
     shown.nth(wide).evaluate("each => each.scrollTo(each.scrollWidth, 0)")
     page.wait_for_function(until_it_fades, arg=[shown.nth(wide).element_handle(), "0px"])
+
+
+def test_the_names_of_rows_stay_while_their_table_scrolls(page: Page) -> None:
+    run = factories.make_results(factories.make_run())
+    page.set_viewport_size({"width": 500, "height": 900})
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
+    boxes = page.locator(".pgperf-scroll:has(> table.numbers):visible")
+    moved = boxes.evaluate_all(SCROLLED)
+    assert max(scrolled for scrolled, _left in moved) > 0
+    assert all(abs(left) <= 1 for _scrolled, left in moved)
+
+
+def test_the_admins_navigation_leaves_a_narrow_window_to_the_page(page: Page) -> None:
+    navigation, found = page.locator("#nav-sidebar"), {}
+    for width in (1280, 1023, 800):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto("/admin/pgperf/run/")
+        content = page.locator("#content-start").evaluate("each => each.getBoundingClientRect().width")
+        found[width] = navigation.is_visible(), content == width
+    assert found == {1280: (True, False), 1023: (False, True), 800: (False, True)}

@@ -182,7 +182,7 @@ def test_segments_follow_each_other_and_an_unknown_one_is_left_out() -> None:
 
 def test_a_ladder_shows_the_rungs_below_faintly() -> None:
     chart = BARS | {"kind": "ladder", "stands_on": [-1, 0], "whiskers": [None, None], "max": 20.0}
-    assert [each.get("fill-opacity") for each in rectangles(chart)] == [None, None, "0.35"]
+    assert [each.get("class") for each in rectangles(chart)] == [None, None, "carried"]
 
 
 def test_a_rung_that_saves_time_is_hollow_and_takes_off_the_end_of_those_below() -> None:
@@ -198,10 +198,10 @@ def test_a_rung_that_saves_time_is_hollow_and_takes_off_the_end_of_those_below()
     }
     found = rectangles(chart)
     unit = float(found[0]["width"]) / 10
-    own = [each for each in found if "fill-opacity" not in each]
+    own = [each for each in found if each.get("class") != "carried"]
     assert [each.get("class") for each in own] == [None, "saved", None]
     assert [round(float(each["width"]) / unit) for each in own] == [10, 4, 2]
-    faint = [each for each in found if "fill-opacity" in each]
+    faint = [each for each in found if each.get("class") == "carried"]
     assert [round(float(each["width"]) / unit) for each in faint] == [6, 0, 6]
 
 
@@ -210,12 +210,32 @@ def test_a_whisker_beyond_the_chart_ends_in_an_arrow() -> None:
     assert [tag for tag, _found in Shapes(svg(chart, "")).found].count("polyline") == 1
 
 
-@pytest.mark.parametrize(("line", "values", "low"), [(1, [4.0, 1.0], 0.0), (0, [3.0, -1.0], -3.3)])
-def test_only_a_difference_has_negative_values_on_its_axis(
+@pytest.mark.parametrize(
+    ("line", "values", "low"), [(1, [4.0, 0.1], 0.0), (1, [4.0, 1.0], 0.7), (0, [3.0, -1.0], -1.3)]
+)
+def test_an_axis_ends_near_the_values_of_each_side_and_only_differences_are_negative(
     line: int, values: list[float], low: float
 ) -> None:
     chart = BARS | {"kind": "forest", "values": values, "line": line, "whiskers": [None, None]}
     assert KINDS["forest"].bounds(chart) == pytest.approx((low, line + 3.3))
+
+
+@pytest.mark.parametrize(("count", "times"), [(10, 1), (11, 2)])
+def test_many_rows_have_the_axis_above_them_too(count: int, times: int) -> None:
+    chart = BARS | {"rows": [["a"]] * count, "values": [20.0] * count, "colours": ["p50"] * count, "ends": []}
+    assert svg(chart, "").count(">15</text>") == times
+
+
+@pytest.mark.parametrize(("kind", "distance"), [("bars", 0), ("ladder", 15)])
+def test_a_whisker_has_a_halo_on_a_bar_or_is_below_it(kind: str, distance: int) -> None:
+    chart = BARS | {"kind": kind, "whiskers": [[8.0, 12.0], None], "stands_on": [-1, 0]}
+    shapes = Shapes(svg(chart, "")).found
+    (drawn,) = [found["d"] for tag, found in shapes if tag == "path" and found.get("class") == "whisker"]
+    halos = [found["d"] for _tag, found in shapes if found.get("class") == "halo"]
+    assert halos == ([] if distance else [drawn])
+    first = rectangles(chart)[0]
+    middle = float(first["y"]) + float(first["height"]) / 2
+    assert float(drawn.split("L")[0].split()[1]) == pytest.approx(middle + distance, abs=0.2)
 
 
 def test_an_area_has_a_gap_at_an_unknown_moment() -> None:

@@ -26,6 +26,10 @@ from pgperf.reports.svg_chart.scale import Scale
 WIDTH = 640
 _BAR, _GAP, _CAP, _DOT = 22, 8, 5, 5.5
 _TOP, _BOTTOM = 4, 44
+#: Of more rows, the axis at the bottom may be out of sight.
+_MANY, _TOP_AXIS = 10, 18
+#: Whiskers are below the bars there: the values inside segments stay legible.
+_WITH_WHISKERS_BELOW = ("stack", "ladder")
 _LABEL_SHARE = 0.42
 _LONGEST_END = 200
 
@@ -41,11 +45,19 @@ class Frame:
     scale: Scale
 
     @property
+    def has_top_axis(self) -> bool:
+        return len(self.labels) > _MANY
+
+    @property
+    def top(self) -> float:
+        return _TOP + (_TOP_AXIS if self.has_top_axis else 0)
+
+    @property
     def bottom(self) -> float:
-        return _TOP + self.row * len(self.labels)
+        return self.top + self.row * len(self.labels)
 
     def middle(self, row: int) -> float:
-        return _TOP + self.row * (row + 0.5)
+        return self.top + self.row * (row + 0.5)
 
 
 Bounds = tuple[float, float]
@@ -77,7 +89,7 @@ def _frame(chart: Chart) -> Frame:
 
 def _row_height(chart: Chart, labels: Sequence[Sequence[str]]) -> float:
     most = max(map(len, labels), default=1)
-    below = chart["kind"] == "stack" and any(chart.get("whiskers") or [])
+    below = chart["kind"] in _WITH_WHISKERS_BELOW and any(chart.get("whiskers") or [])
     height = max(_BAR + (18 if below else 6), 10 + text_width.LINE * most)
     return max(height, 14 * len(chart["series"]) + 12) if chart["kind"] == "groups" else height
 
@@ -104,19 +116,26 @@ def _axis(frame: Frame) -> Iterator[str]:
         for value in sorted(values)
         if frame.scale.has(value)
     ]
-    yield lines(((x, _TOP, x, frame.bottom) for x, _text in ticks), "grid")
+    yield lines(((x, frame.top, x, frame.bottom) for x, _text in ticks), "grid")
     yield group(_axis_texts(frame, ticks), class_="quiet", text_anchor="middle")
 
 
 def _axis_texts(frame: Frame, ticks: Sequence[tuple[float, str]]) -> Iterator[str]:
-    """Those of the ticks that have room, and the axis' own below them."""
+    """Those of the ticks, and the axis' own below them."""
+    yield from _tick_texts(ticks, frame.bottom + 16)
+    if frame.has_top_axis:
+        yield from _tick_texts(ticks, frame.top - 5)
+    yield words((frame.scale.start + frame.scale.end) / 2, frame.bottom + 36, frame.chart["axis"])
+
+
+def _tick_texts(ticks: Sequence[tuple[float, str]], y: float) -> Iterator[str]:
+    """As many as have room."""
     before = float("-inf")
     for x, text in ticks:
         half = text_width.width(text) / 2
         if x - half > before + 4 and x + half <= WIDTH:
-            yield words(x, frame.bottom + 16, text)
+            yield words(x, y, text)
             before = x + half
-    yield words((frame.scale.start + frame.scale.end) / 2, frame.bottom + 36, frame.chart["axis"])
 
 
 def _labels(frame: Frame) -> Iterator[str]:
@@ -134,25 +153,32 @@ def _line(frame: Frame) -> Iterator[str]:
     """The value that means "no change"."""
     if (value := frame.chart.get("line")) is not None:
         x = frame.scale.within(value)
-        yield lines([(x, _TOP, x, frame.bottom)], "dashed")
+        yield lines([(x, frame.top, x, frame.bottom)], "dashed")
 
 
 def _ends(frame: Frame) -> Iterator[str]:
     """The texts right of the bars and their whiskers."""
+    yield group(_end_texts(frame), class_="end")
+
+
+def _end_texts(frame: Frame) -> Iterator[str]:
     for row, text in enumerate(frame.ends):
         top = max(KINDS[frame.chart["kind"]].top(frame.chart, row), _whisker(frame.chart, row)[1])
         yield words(frame.scale.within(top) + _GAP, frame.middle(row) + 4, text)
 
 
 def _whiskers(frame: Frame) -> Iterator[str]:
-    """Intervals, below the bars of a stack: the values in its segments stay legible."""
-    below = _BAR / 2 + 4 if frame.chart["kind"] == "stack" else 0
+    """Intervals, below the bars or on them."""
+    below = _BAR / 2 + 4 if frame.chart["kind"] in _WITH_WHISKERS_BELOW else 0
     known = [
         (ends, frame.middle(row) + below)
         for row, ends in enumerate(frame.chart.get("whiskers") or [])
         if ends
     ]
-    yield lines((piece for ends, y in known for piece in _spanned(frame.scale, ends, y)), "whisker")
+    pieces = [piece for ends, y in known for piece in _spanned(frame.scale, ends, y)]
+    if frame.chart["kind"] == "bars":  # on a bar a whisker has too little contrast
+        yield lines(pieces, "halo")
+    yield lines(pieces, "whisker")
     heads = [
         _head(frame.scale, value, y) for ends, y in known for value in ends if not frame.scale.has(value)
     ]
@@ -243,7 +269,7 @@ def _rung(frame: Frame, row: int, step: int) -> str:
     carried = list(_carried(frame.chart, row))
     end = min(values[each] for each in carried[: carried.index(step) + 1])
     left, right = frame.scale.within(below), frame.scale.within(max(below, end))
-    return bar(left, right, top, _BAR, fill_opacity="0.35")
+    return bar(left, right, top, _BAR, class_="carried")
 
 
 def _below(chart: Chart, step: int) -> float:
@@ -382,12 +408,16 @@ def _dot_bounds(chart: Chart) -> Bounds:
 
 
 def _forest_bounds(chart: Chart) -> Bounds:
-    """Around the line: as far as the longest whisker, but at most twice as far as any value."""
+    """On each side of the line as far as its values and whiskers, but at most twice as far as any
+    value.
+    """
     centre, values = chart["line"], chart["values"]
-    ends = [each for whisker in chart["whiskers"] if whisker for each in whisker]
-    reach, far = (max([0.02, *(abs(each - centre) for each in some)]) for some in ([*values, *ends], values))
-    shown = 1.1 * min(reach, 2 * far)
-    return max(0.0 if centre else -shown, centre - shown), centre + shown  # a ratio is never negative
+    every = [centre, *values, *(each for whisker in chart["whiskers"] if whisker for each in whisker)]
+    reach, far = (max([0.02, *(abs(each - centre) for each in some)]) for some in (every, values))
+    shown = min(reach, 2 * far)
+    low = max(min(every), centre - shown) - 0.1 * shown
+    high = min(max(every), centre + shown) + 0.1 * shown
+    return max(0.0, low) if centre else low, high  # a ratio is never negative
 
 
 def _value_top(chart: Chart, row: int) -> float:

@@ -6,6 +6,7 @@
     const format = pgperf.format;
     const DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
     const HEIGHT = 280;
+    const BESIDE = 90; // px, more than the y axis of most charts takes
 
     const KINDS = {lines, knee: lines, area, history};
 
@@ -34,7 +35,7 @@
        that the levels stand out. Those of `hollow` runs stay rings. */
     function history(chart, theme) {
         const many = chart.x.length > 60, crowd = chart.x.length > 300;
-        return lines(chart, theme).map((curve, at) => (chart.series[at].is_level ? level(curve, theme) : {
+        return lines(chart, theme).map((curve, at) => (chart.series[at].is_level ? level(curve, theme, many) : {
             ...curve,
             spanGaps: false,
             borderColor: crowd ? pgperf.faded(curve.borderColor, 0.5) : curve.borderColor,
@@ -48,10 +49,11 @@
         }));
     }
 
-    /* The median between two changes, over the line of the runs. */
-    function level(curve, theme) {
+    /* The median between two changes: a broad line behind the runs, and a thin one over many, which would hide it. */
+    function level(curve, theme, many) {
         const hidden = {pointRadius: 0, pointHitRadius: 0, pointHoverRadius: 0};
-        return {...curve, ...hidden, borderColor: theme.text, borderWidth: 1.5, stepped: "middle", order: -1};
+        const line = many ? {borderColor: theme.text, borderWidth: 1.5, order: -1} : {borderColor: theme.quiet, borderWidth: 3, order: 1};
+        return {...curve, ...hidden, ...line, stepped: "middle"};
     }
 
     function area(chart, theme) {
@@ -79,13 +81,15 @@
         return chart.ticks ? {min: first - 0.5, max: last + 0.5} : {min: first, max: last};
     }
 
-    /* As many runs as have room for their numbers, evenly from the first to the newest one. */
+    /* The newest run, and each run a fixed number of runs before another one, as many as have room for their numbers:
+       the same in charts of the same width. */
     function runTicks(axis, chart) {
         const last = chart.ticks.length - 1;
         axis.ctx.font = pgperf.FONT_SIZE + "px " + pgperf.theme().font;
         const label = Math.max(...[0, last].map((at) => axis.ctx.measureText(named(chart, at)).width)) + 20;
-        const gaps = Math.min(last, Math.max(1, Math.floor(axis.width / label) - 1));
-        axis.ticks = Array.from({length: gaps + 1}, (_, at) => ({value: gaps ? Math.round((at * last) / gaps) : 0}));
+        const gaps = Math.max(1, Math.floor((axis.chart.width - BESIDE) / label) - 1);
+        const step = Math.max(1, Math.ceil(last / gaps));
+        axis.ticks = Array.from({length: Math.floor(last / step) + 1}, (_, at) => ({value: (last % step) + at * step}));
     }
 
     /* The ticks of the x axis where Chart.js does not choose them. */

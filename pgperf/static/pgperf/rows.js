@@ -4,6 +4,8 @@
     const pgperf = (window.pgperf = window.pgperf || {});
     const BAR = 22;
     const LABEL_SHARE = 0.42; // Chart.js clips labels that take more than half of a chart
+    const MANY = 10; // rows; of more, the axis at the bottom may be out of sight
+    const TOP_AXIS = 18;
     const format = pgperf.format;
 
     /* Each returns datasets and plug-in options; `configuration` adds the rest. */
@@ -30,6 +32,7 @@
 
     /* A step that saves time is hollow: it leads from the end of the rung below back to its own. */
     function ladder(chart, theme) {
+        const carried = Number(pgperf.css("--pgperf-carried"));
         const base = (step) => (chart.stands_on[step] < 0 ? 0 : chart.values[chart.stands_on[step]]);
         const saves = (step) => chart.values[step] < base(step);
         const colour = (step) => pgperf.colour(chart.colours[step]);
@@ -37,7 +40,7 @@
             datasets: chart.values.map((_value, step) => ({
                 label: chart.rows[step].join(" · "),
                 data: chart.rows.map((_row, row) => piece(chart, base(step), row, step)),
-                backgroundColor: chart.rows.map((_row, row) => (row === step && !saves(step) ? colour(step) : pgperf.faded(colour(step), row === step ? 0.1 : 0.35))),
+                backgroundColor: chart.rows.map((_row, row) => (row === step && !saves(step) ? colour(step) : pgperf.faded(colour(step), row === step ? 0.1 : carried))),
                 borderColor: saves(step) ? colour(step) : theme.background,
                 borderWidth: saves(step) ? 2 : {left: 0, right: 1},
                 borderSkipped: false,
@@ -141,10 +144,14 @@
         return fits(word) ? word : word.slice(0, length) + "…";
     }
 
+    /* Are whiskers below the bars? There they hide no values inside segments, and no segment hides them. */
+    const areBelow = (chart) => ["stack", "ladder"].includes(chart.kind) && (chart.whiskers || []).some(Boolean);
+
+    const aboveRows = (chart) => (chart.rows.length > MANY ? TOP_AXIS : 0);
+
     const rowHeight = (chart, canvas) => {
         const most = Math.max(1, ...labels(chart, canvas).map((lines) => lines.length));
-        const below = chart.kind === "stack" && (chart.whiskers || []).some(Boolean);
-        const lines = Math.max(below ? BAR + 18 : BAR + 6, 10 + 14 * most);
+        const lines = Math.max(areBelow(chart) ? BAR + 18 : BAR + 6, 10 + 14 * most);
         return chart.kind === "groups" ? Math.max(lines, chart.series.length * 14 + 12) : lines;
     };
 
@@ -172,11 +179,14 @@
         };
     }
 
-    /* A dot on its interval for each row, and a line at the value that means "no change": 1 of ratios, 0 of differences. */
+    /* A dot on its interval for each row, and a line at the value that means "no change": 1 of ratios, 0 of differences.
+       Each side of the line is as long as its own values and intervals, but at most twice as long as the farthest value. */
     function forest(chart, theme) {
         const ends = chart.values.map((value, row) => chart.whiskers[row] || [value, value]);
-        const reach = Math.max(0.02, ...ends.flat().map((value) => Math.abs(value - chart.line)));
+        const all = [chart.line, ...chart.values, ...ends.flat()];
+        const reach = Math.max(0.02, ...all.map((value) => Math.abs(value - chart.line)));
         const shown = Math.min(reach, 2 * Math.max(0.02, ...chart.values.map((value) => Math.abs(value - chart.line))));
+        const low = Math.max(Math.min(...all), chart.line - shown) - 0.1 * shown;
         return {
             type: "line",
             datasets: [{
@@ -189,8 +199,8 @@
                 borderColor: theme.background,
                 borderWidth: 1,
             }],
-            min: Math.max(chart.line ? 0 : -Infinity, chart.line - 1.1 * shown), // a ratio is never negative
-            max: chart.line + 1.1 * shown,
+            min: chart.line ? Math.max(0, low) : low, // a ratio is never negative
+            max: Math.min(Math.max(...all), chart.line + shown) + 0.1 * shown,
             tops: chart.values.map((value, row) => Math.max(value, ends[row][1])),
             tooltip: (item) => " " + format(item.raw) + "  [" + ends[item.dataIndex].map((end) => format(end)).join(", ") + "]",
         };
@@ -210,7 +220,12 @@
             title: {display: true, text: chart.axis, color: theme.quiet},
             grid: {color: theme.grid},
             border: {color: theme.border},
-            ticks: {color: theme.quiet, maxRotation: 0, callback: made.logarithmic ? pgperf.roundPowers : format},
+            ticks: {
+                color: theme.quiet,
+                maxRotation: 0,
+                autoSkipPadding: made.type === "line" ? 3 : 12, // of dots, skipping would drop the line of no change
+                callback: made.logarithmic ? pgperf.roundPowers : format,
+            },
         };
         const names = {
             type: "category",
@@ -227,12 +242,17 @@
         const options = {
             legend: {display: false},
             tooltip: {callbacks: {title: (items) => chart.rows[items[0].dataIndex].join(" · "), label: made.tooltip || labelled}},
-            // Values inside the segments stay legible with the whisker below the bar.
-            whiskers: {intervals: chart.whiskers, offset: made.segments ? BAR / 2 + 4 : 0, colour: theme.text},
-            ends: {texts: chart.ends, tops: made.tops, colour: theme.text, font},
-            ranges: {ranges: made.ranges, colour: theme.border},
+            whiskers: {
+                intervals: chart.whiskers,
+                offset: areBelow(chart) ? BAR / 2 + 4 : 0,
+                colour: theme.text,
+                halo: chart.kind === "bars" ? theme.background : "",
+            },
+            ends: {texts: chart.ends, tops: made.tops, colour: theme.text, background: theme.background, font},
+            ranges: {ranges: made.ranges, colour: theme.quiet},
             line: {at: chart.line, colour: theme.quiet},
             marks: {background: theme.background},
+            topAxis: {isShown: aboveRows(chart) > 0, colour: theme.quiet, font},
         };
         options.segments = made.segments ? {format, font} : false;
         return options;
@@ -257,12 +277,12 @@
                 responsive: true,
                 maintainAspectRatio: false,
                 maxBarThickness: BAR,
-                layout: {padding: {right: endWidth(chart.ends, canvas, font)}},
+                layout: {padding: {right: endWidth(chart.ends, canvas, font), top: aboveRows(chart)}},
                 interaction: {mode: made.type === "line" ? "y" : "nearest", intersect: made.type !== "line"},
                 scales: axes(chart, made, theme),
                 plugins: plugins(chart, made, theme, font),
             },
-            plugins: [pgperf.ranges, pgperf.line, pgperf.segments, pgperf.whiskers, pgperf.ends, pgperf.marks],
+            plugins: [pgperf.ranges, pgperf.line, pgperf.segments, pgperf.whiskers, pgperf.ends, pgperf.marks, pgperf.topAxis],
         };
     }
 
@@ -276,7 +296,7 @@
     pgperf.rows = {
         kinds: Object.keys(KINDS),
         configuration,
-        height: (chart, canvas) => chart.rows.length * rowHeight(chart, canvas) + 62,
+        height: (chart, canvas) => chart.rows.length * rowHeight(chart, canvas) + 62 + aboveRows(chart),
         shapes: (chart) => (chart.kind === "dots" ? chart.series.map((_series, index) => pgperf.shape(index)) : []),
     };
 })();

@@ -1,5 +1,5 @@
-/* Chart.js plug-ins: interval whiskers, values inside segments, values at the ends of bars, percentile ranges, the knee of a
-   curve. */
+/* Chart.js plug-ins: interval whiskers, values inside segments, values at the ends of bars, percentile ranges, the axis
+   above many rows, the knee of a curve. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
@@ -39,19 +39,23 @@
     const lying = (along, across) => [along, across];
     const upright = (along, across) => [across, along];
 
-    /* options.intervals: [low, high] or null for each row; options.offset: px below a row's middle; options.colour. */
+    /* options.intervals: [low, high] or null for each row; options.offset: px below a row's middle; options.colour;
+       options.halo: the colour around a whisker that lies on a bar. */
     pgperf.whiskers = {
         id: "whiskers",
         afterDatasetsDraw(chart, _args, options) {
             const ctx = chart.ctx;
-            ctx.save();
-            ctx.strokeStyle = options.colour;
-            ctx.lineWidth = 1.5;
             const area = chart.chartArea;
+            const pens = [[options.halo, 4.5], [options.colour, 1.5]].filter(([colour]) => colour);
+            ctx.save();
             eachRow(chart, options.intervals, ([low, high], middle) => {
                 const y = middle + (options.offset || 0);
                 const [left, right] = [low, high].map((value) => chart.scales.x.getPixelForValue(value));
-                whisker(ctx, lying, left, right, y, area.left, area.right);
+                pens.forEach(([colour, width]) => {
+                    ctx.strokeStyle = colour;
+                    ctx.lineWidth = width;
+                    whisker(ctx, lying, left, right, y, area.left, area.right);
+                });
             });
             ctx.restore();
         },
@@ -130,17 +134,41 @@
         },
     };
 
-    /* options.texts: one for each row, drawn right of options.tops (data values); options.colour. */
+    /* options.texts: one for each row, drawn right of options.tops (data values), in options.colour; no line of the grid
+       goes through them. */
     pgperf.ends = {
         id: "ends",
         afterDatasetsDraw(chart, _args, options) {
             const ctx = chart.ctx;
             ctx.save();
-            ctx.fillStyle = options.colour;
             ctx.font = options.font;
             ctx.textBaseline = "middle";
             eachRow(chart, options.texts, (text, y, row) => {
-                ctx.fillText(text, Math.min(chart.scales.x.getPixelForValue(options.tops[row]), chart.chartArea.right) + 8, y);
+                const x = Math.min(chart.scales.x.getPixelForValue(options.tops[row]), chart.chartArea.right) + 8;
+                ctx.fillStyle = options.background;
+                ctx.fillRect(x - 2, y - 8, ctx.measureText(text).width + 4, 16);
+                ctx.fillStyle = options.colour;
+                ctx.fillText(text, x, y);
+            });
+            ctx.restore();
+        },
+    };
+
+    /* The values of the axis at the bottom, above the rows too. */
+    pgperf.topAxis = {
+        id: "topAxis",
+        afterDraw(chart, _args, options) {
+            if (!options.isShown) {
+                return;
+            }
+            const ctx = chart.ctx;
+            ctx.save();
+            ctx.fillStyle = options.colour;
+            ctx.font = options.font;
+            ctx.textAlign = "center";
+            ctx.textBaseline = "bottom";
+            chart.scales.x.ticks.forEach(({value, label}) => {
+                ctx.fillText(label, chart.scales.x.getPixelForValue(value), chart.chartArea.top - 3);
             });
             ctx.restore();
         },
@@ -261,6 +289,7 @@
             const ctx = chart.ctx;
             ctx.save();
             ctx.strokeStyle = options.colour;
+            ctx.globalAlpha = 0.5;
             ctx.lineWidth = 2;
             eachRow(chart, options.ranges, ([low, high], y) => {
                 ctx.beginPath();

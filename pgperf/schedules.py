@@ -22,7 +22,7 @@ from pgperf.access import permissions
 from pgperf.core.exceptions import PgperfError
 from pgperf.db.now import Now
 from pgperf.models import Run, Schedule
-from pgperf.runs import state
+from pgperf.runs import dates, state
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,6 @@ Outcome = Schedule.Outcome
 GRACE = timedelta(minutes=30)
 #: `django.contrib.admin.models.ADDITION`, which only a site with the admin can import.
 _ADDITION = 1
-_SHOWN_TIME = "%Y-%m-%d %H:%M"
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ def _skipped_before(taken: Any) -> str:
     since, last = _aware(taken.due_at), _last_of(taken)
     if since >= last:
         return ""
-    first, end = (each.astimezone(zone()).strftime(_SHOWN_TIME) for each in (since, last))
+    first, end = (dates.moment(each.astimezone(zone())) for each in (since, last))
     tried = _tried_at(taken)
     why = "pgperf failed" if tried and tried >= since else "nothing looked for due schedules"
     return f"The times from {first} to before {end} were skipped: {why}."

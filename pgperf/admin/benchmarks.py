@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from pgperf.access import permissions
 from pgperf.admin import audit, history, pages
 from pgperf.admin.estimates import estimate_view
+from pgperf.admin.filters import RestrictedFilter
 from pgperf.admin.forms import BenchmarkForm
 from pgperf.admin.measure import measure_view
 from pgperf.admin.proposal import proposed
@@ -37,7 +38,7 @@ class BenchmarkAdmin(DefinitionAdmin):
         ("workload_links__workload", admin.RelatedOnlyFieldListFilter),
         ("database", admin.RelatedOnlyFieldListFilter),
         "placement",
-        "restricted",
+        ("restricted", RestrictedFilter),
     )
     search_fields = ("name", "title", "description")
     list_select_related = ("database",)

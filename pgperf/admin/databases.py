@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
 from pgperf.admin import audit, server_advice
+from pgperf.admin.filters import FixturesFilter, RestrictedFilter
 from pgperf.admin.forms import DefinitionForm
 from pgperf.admin.target_forms import TargetFormSet
 from pgperf.admin.transfer import DefinitionAdmin
@@ -40,14 +41,25 @@ class TargetInline(admin.StackedInline):
         return super().get_formset(request, obj, **kwargs, absolute_max=max(MAX_TARGETS, stored))
 
 
+class DatabaseForm(DefinitionForm):
+    """Tells the two names of a database apart."""
+
+    class Meta:
+        help_texts = {
+            "name": _("The name in pgperf, on pages and in commands."),
+            "dbname": _("The name on the server: NAME in DATABASES."),
+            "production": _("To start a run, the user must type the name in pgperf."),
+        }
+
+
 class DatabaseAdmin(DefinitionAdmin):
     """Only superusers may change whether a database is in production."""
 
     resource_class = DatabaseResource
     change_form_template = "admin/pgperf/database/change_form.html"
-    form = DefinitionForm
+    form = DatabaseForm
     list_display = ("name", "dbname", "routes", "production", "allow_fixtures", "credential")
-    list_filter = ("production", "allow_fixtures", "restricted")
+    list_filter = ("production", ("allow_fixtures", FixturesFilter), ("restricted", RestrictedFilter))
     search_fields = ("name", "dbname", "notes")
     inlines = (TargetInline,)
     fieldsets = (

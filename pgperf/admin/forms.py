@@ -38,6 +38,11 @@ _CLOSED = "closed"
 #: With the decimals of every float that is a rate.
 _RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,17})?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
+#: Field of a new benchmark -> what it is for, with an example, shown in the empty field.
+_PLACEHOLDERS = {
+    "name": _("for commands, such as books-page"),
+    "title": _("for people, such as A page of books"),
+}
 
 
 class WordsField(forms.CharField):
@@ -202,8 +207,8 @@ class BenchmarkForm(DefinitionForm):
         label=_("Workloads"),
         most=limits.MOST_WORKLOADS,
         help_text=_(
-            "One to %d, in the order of the pages. Each layer runs each of them. Empty choices are left"
-            " out; more appear after saving."
+            "Each is one operation: SQL, a model query, a callable or a page. Results keep this order. Save"
+            " for more choices, %d at most."
         )
         % limits.MOST_WORKLOADS,
     )
@@ -235,7 +240,10 @@ class BenchmarkForm(DefinitionForm):
     )
     routes = WordsField(
         label=_("Routes"),
-        help_text=_("Other routes, such as tcp+1ms: the route tcp with 1 ms more for each round trip."),
+        help_text=_(
+            "The targets of the database; its page has their addresses. tcp+1ms is the route tcp with 1 ms"
+            " more for each round trip."
+        ),
     )
     clients = NumbersField(label=_("Clients"), help_text=lazy(_clients_help, str)())
     rates = RatesField(
@@ -265,6 +273,7 @@ class BenchmarkForm(DefinitionForm):
         super().__init__(*args, **kwargs)
         stored = self.original or self.instance
         keep_order(self.fields, stored)
+        self._add_placeholders()
         if "workloads" in self.fields:
             rows = permissions.visible(Workload.objects.all(), self.user)
             self.fields["workloads"].queryset = rows  # type: ignore[attr-defined]
@@ -283,6 +292,10 @@ class BenchmarkForm(DefinitionForm):
             self.fields["rounds"].help_text = gettext("Timed slices of each variant in a block: %s.") % (
                 limits.ROUNDS.bounds
             )
+
+    def _add_placeholders(self) -> None:
+        for name in _PLACEHOLDERS.keys() & self.fields.keys():
+            self.fields[name].widget.attrs["placeholder"] = _PLACEHOLDERS[name]
 
     def _has_one_environment(self) -> bool:
         """Is there nothing to choose, and nothing chosen that is gone?"""

@@ -30,6 +30,7 @@ from pgperf.admin import audit, compare, downloads, pages, several
 from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.confirm import confirm_view
 from pgperf.admin.consequences import deletion_counts
+from pgperf.admin.filters import RestrictedFilter
 from pgperf.admin.run_notes import RunNotesAdmin
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.exceptions import PgperfError, asked_budget_s
@@ -81,7 +82,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         "quick",
         "benchmark_name",
         "database_name",
-        "restricted",
+        ("restricted", RestrictedFilter),
         "requested_at",
     )
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
@@ -282,14 +283,12 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     @admin.display(description=_("requested"), ordering="requested_at")
     def requested(self, run: Run) -> SafeString:
         """Time, length and user of the request."""
-        when = date_format(template_localtime(run.requested_at), "SHORT_DATETIME_FORMAT")
+        when = date_format(template_localtime(run.requested_at), "DATETIME_FORMAT")
         length = gettext("quick") if run.quick else gettext("full")
         return _two_lines(when, ", ".join(map(str, filter(None, (length, run.requested_by)))))
 
     def duration(self, run: Run) -> str:
-        if not (run.started_at and run.finished_at):
-            return "–"
-        return number_format.seconds((run.finished_at - run.started_at).total_seconds())
+        return number_format.unbroken(number_format.between(run.started_at, run.finished_at))
 
     @admin.action(description=_("Compare two to eight runs"), permissions=["view"])
     def compare_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:

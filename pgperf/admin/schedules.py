@@ -13,9 +13,11 @@ from django.core.exceptions import ValidationError
 from django.db import router
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from django.template.response import TemplateResponse
 from django.utils.dates import WEEKDAYS
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import get_default_timezone_name
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -23,6 +25,7 @@ from pgperf import schedules
 from pgperf.access import permissions
 from pgperf.admin import audit, pages
 from pgperf.admin.access import GroupScopedAdmin
+from pgperf.admin.filters import OutcomeFilter
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.timetable import DAYS
 from pgperf.models import Benchmark, Database, Run, Schedule
@@ -39,6 +42,11 @@ _TIMES = {"enabled", "at", "every_hours", "days"}
 #: What `pgperf.schedules` may write while somebody has the form open.
 _OUTCOME = ("due_at", "last_due_at", "outcome", "reason")
 _STARTS = ("benchmark", "database", "quick", "enabled")
+_OUTCOMES = _(
+    "Skipped: pgperf was paused, the schedule's last run had not ended, or nothing looked for due schedules."
+    " Refused: the owner may not start the run, or the benchmark cannot run. Either way, pgperf tries again"
+    " at the next time."
+)
 
 
 class ScheduleForm(forms.ModelForm):
@@ -55,12 +63,18 @@ class ScheduleForm(forms.ModelForm):
         help_text=_("None ticked: every day."),
     )
     confirm_name = forms.CharField(
-        label=_("Database name"),
+        label=_("Confirm the database"),
         required=False,
         max_length=60,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        help_text=_("Type the name again for a database in production; leave it empty for others."),
+        help_text=_("Only for a database in production: type its name in pgperf, such as demo."),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, text in _time_helps().items():
+            if name in self.fields:  # the user may change the schedule
+                self.fields[name].help_text = text
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -103,11 +117,12 @@ class ScheduleForm(forms.ModelForm):
 
 
 class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
+    change_list_template = "admin/pgperf/schedule/change_list.html"
     form = ScheduleForm
     list_display = ("benchmark", "database", "times", "owner", "next_due", "last_due")
     list_filter = (
         "enabled",
-        "outcome",
+        ("outcome", OutcomeFilter),
         ("benchmark", admin.RelatedOnlyFieldListFilter),
         ("database", admin.RelatedOnlyFieldListFilter),
     )
@@ -132,7 +147,7 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         if obj is None:
             return self.fieldsets
         if self.has_change_permission(request, obj):
-            return (*self.fieldsets, (_("State"), {"fields": _STATE}))
+            return (*self.fieldsets, (_("State"), {"fields": _STATE, "description": _OUTCOMES}))
         return ((None, {"fields": (*_STARTS, "times", *_STATE)}),)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -157,6 +172,12 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
             audit.log_changed(self, request, obj, text)
 
     # The list
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        context = {**(extra_context or {}), "outcomes": _OUTCOMES}
+        return super().changelist_view(request, context)  # type: ignore[return-value]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
         """With the newest run that the user may see. A join could not reach the users, who may be in
@@ -202,6 +223,13 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
             '<a href="{}">{}</a> <span class="pgperf-badge {}">{}</span>',
             address, gettext("Run %d") % schedule.newest_run, status.value, status.label,
         )  # fmt: skip
+
+
+def _time_helps() -> dict[str, str]:
+    """Field -> its help, with the site's time zone."""
+    at = gettext("Hours and minutes by the clocks of %s (the setting TIME_ZONE), for example 03:15.")
+    every = gettext("For example at 09:15, every 6 hours: it runs at 03:15, 09:15, 15:15 and 21:15.")
+    return {"at": at % get_default_timezone_name(), "every_hours": every}
 
 
 def _may_start(request: HttpRequest) -> bool:

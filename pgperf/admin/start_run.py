@@ -47,7 +47,10 @@ class StartForm(forms.Form):
         min_value=limits.BUDGET_S.low,
         max_value=limits.BUDGET_S.high,
         label=_("time budget (s)"),
-        help_text=_("Empty: the time that the benchmark sets or pgperf predicts."),
+        help_text=_(
+            "The most time that this run may take. Empty: the benchmark's time budget or, if it has none, the"
+            " time that pgperf predicts."
+        ),
     )
     environments = OrderedChoiceField(
         required=False,

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.admin.filters import RestrictedFilter
 from pgperf.admin.transfer import ACCESS, DefinitionAdmin
 from pgperf.admin.workload_form import WorkloadForm
 from pgperf.models import Workload
@@ -17,7 +18,7 @@ class WorkloadAdmin(DefinitionAdmin):
     resource_class = WorkloadResource
     form = WorkloadForm
     list_display = ("name", "title", "kind", "fixture")
-    list_filter = ("fixture", "restricted")
+    list_filter = ("fixture", ("restricted", RestrictedFilter))
     search_fields = ("name", "title", "sql", "orm", "model", "path")
     save_as = True
     fieldsets = (

@@ -34,7 +34,7 @@ def refusal_json(reason: str) -> dict[str, Any]:
 
 def missing_json(field: str) -> dict[str, Any]:
     """There is no estimate before the user fills in that field of the form."""
-    return {"text": _("%s: fill this in to see what a run takes.") % field, "problem": False}
+    return {"text": _("Fill in %s to see how long a run takes and what it needs.") % field, "problem": False}
 
 
 def _takes(preview: Preview) -> str:

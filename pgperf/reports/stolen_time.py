@@ -27,6 +27,6 @@ def note(environment: Mapping[str, Any]) -> str:
             " process that was interrupted. So a CPU time may be longer than the work by up to the stolen time."
         )
     return _(
-        "Time that the hypervisor stole (steal) is not part of CPU times here: this kernel takes it off. In the"
-        " time of an operation it is part of the waiting."
+        "Time that the hypervisor stole (steal) is not part of CPU times here: this kernel subtracts it from"
+        " the CPU time of each process. In the time of an operation it is part of the waiting."
     )

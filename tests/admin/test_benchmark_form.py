@@ -80,6 +80,12 @@ def test_a_form_can_name_configured_environments_only(admin_page: Client, settin
     assert not Benchmark.objects.filter(name="mine").exists()
 
 
+def test_a_new_benchmark_says_what_its_name_and_its_title_are_for(admin_page: Client) -> None:
+    shown = admin_page.get(reverse(ADD)).content.decode()
+    assert 'placeholder="for commands, such as books-page"' in shown
+    assert 'placeholder="for people, such as A page of books"' in shown
+
+
 def test_the_routes_of_the_databases_are_boxes(admin_page: Client) -> None:
     factories.make_database()
     other = factories.make_database("other")
@@ -226,7 +232,7 @@ def test_an_empty_field_is_asked_for_and_no_problem(admin_page: Client, field: s
     factories.make_database()
     work = [factories.make_benchmark().workloads[0].pk]
     found = estimate(admin_page, **{"workloads": work, field: []})
-    text = f"{field.capitalize()}: fill this in to see what a run takes."
+    text = f"Fill in {field.capitalize()} to see how long a run takes and what it needs."
     assert found == {"text": text, "problem": False}
 
 

@@ -1,5 +1,7 @@
 """Index, lists, forms and empty states."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import User
@@ -115,12 +117,18 @@ def test_the_list_is_shown_where_a_lost_run_cannot_be_stored(
 def test_the_list_shows_the_duration_and_the_user_of_a_run(admin_page: Client) -> None:
     factories.make_run(quick=True, requested_by=User.objects.create_user("clerk"))
     page = text(admin_page, "pgperf_run_changelist")
-    assert 'done</span><span class="pgperf-under">1 min 24 s</span>' in page
+    assert 'done</span><span class="pgperf-under">1\u00a0min 24\u00a0s</span>' in page
     assert '<span class="pgperf-under">quick, clerk</span>' in page
     factories.make_run(Run.Status.QUEUED)
     page = text(admin_page, "pgperf_run_changelist")
     assert 'queued</span><span class="pgperf-under"></span>' in page
     assert '<span class="pgperf-under">full</span>' in page
+
+
+def test_a_clock_that_was_set_back_gives_no_duration(admin_page: Client) -> None:
+    run = factories.make_run()
+    Run.objects.filter(pk=run.pk).update(started_at=timezone.now() + timedelta(days=9))
+    assert 'done</span><span class="pgperf-under">–</span>' in text(admin_page, "pgperf_run_changelist")
 
 
 def test_a_worker_shows_its_layers_and_the_reasons_against_others(admin_page: Client) -> None:

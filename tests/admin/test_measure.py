@@ -54,6 +54,7 @@ def test_the_first_page_shows_what_there_is(admin_page: Client, database: Databa
     assert "kind=callable&amp;orm=books.by_isbn" in shown
     assert "books.by_isbn(isbn)" in shown
     assert "<option>books.Book</option>" in shown
+    assert f'href="{reverse("admin:pgperf_workload_add")}">Add workload</a>' in shown
     assert "sessions.Session" not in shown
     assert inline_parts(shown) == []
 
@@ -299,7 +300,7 @@ def test_there_is_no_estimate_without_what_names_the_query(
     """A page without a path has none of the layers of a page."""
     data = filled(admin_page, kind) | dict.fromkeys(QUERIES[kind][0], "")
     found = admin_page.post(reverse("admin:pgperf_benchmark_estimate"), data).json()
-    assert found["text"].endswith(": fill this in to see what a run takes.")
+    assert found["text"].endswith(" to see how long a run takes and what it needs.")
     assert not found["problem"]
 
 

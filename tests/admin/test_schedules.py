@@ -233,6 +233,20 @@ def test_the_list_says_what_came_of_the_last_time(ada: Client) -> None:
     assert reverse("admin:pgperf_run_change", args=[run.pk]) in shown
 
 
+def test_the_list_and_the_form_say_what_the_outcomes_mean(ada: Client) -> None:
+    schedule = factories.make_schedule()
+    for page in (reverse("admin:pgperf_schedule_changelist"), change(schedule)):
+        shown = ada.get(page).content.decode()
+        assert "Skipped: pgperf was paused" in shown
+        assert "Refused: the owner may not start the run" in shown
+
+
+def test_the_form_names_the_time_zone(ada: Client, settings: Any) -> None:
+    settings.TIME_ZONE = "Asia/Tokyo"
+    shown = ada.get(reverse(ADD)).content.decode()
+    assert "by the clocks of Asia/Tokyo (the setting TIME_ZONE)" in shown
+
+
 def test_the_list_says_which_schedules_are_disabled(ada: Client) -> None:
     address = reverse("admin:pgperf_schedule_changelist")
     cell = '<td class="field-next_due">disabled</td>'

@@ -118,7 +118,7 @@ def test_routes_and_estimate_follow_the_form(page: Page) -> None:
     assert ticked_routes(page) == ["tcp"]
     expect(page.locator("#pgperf-estimate")).to_contain_text("A run on other takes")
     page.locator(".pgperf-routes").get_by_label("tcp").last.uncheck()
-    expect(page.locator("#pgperf-estimate")).to_contain_text("Routes: fill this in to see what a run takes.")
+    expect(page.locator("#pgperf-estimate")).to_contain_text("Fill in Routes to see how long a run takes")
 
 
 def test_rates_are_typed_beside_the_word_closed_and_the_estimate_follows(page: Page) -> None:

@@ -1,6 +1,7 @@
 """The workers and agents that are online."""
 
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,11 +9,14 @@ import django
 from django.utils.translation import gettext as _
 
 import pgperf
-from pgperf.core.layers import connects
+from pgperf.core.layers import LAYERS, connects
 from pgperf.models import Worker
 from pgperf.reports.labels import layer_title
 from pgperf.reports.run_json import live_workers
 from pgperf.runs import state
+
+#: What comes before the remedy in the reason why a layer cannot run.
+_REMEDY = re.compile(r": | \(")
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,13 @@ def online() -> Workers:
 
 
 def lacking(worker: Worker) -> str:
-    """The layers that it cannot run; "" if it can run all."""
-    names = (layer_title(name) for name, reason in worker.layers.items() if reason and connects(name))
-    return ", ".join(names)
+    """The layers that it cannot run, with the reasons, but not the remedies; "" if it can run all."""
+    found: dict[str, list[str]] = {}
+    for name in dict.fromkeys((*LAYERS, *worker.layers)):
+        reason = worker.layers.get(name)
+        if reason and connects(name):
+            found.setdefault(_REMEDY.split(reason)[0], []).append(layer_title(name))
+    return "; ".join(f"{', '.join(titles)}: {reason}" for reason, titles in found.items())
 
 
 def other_versions(worker: Worker, *, agent: bool = False) -> str:

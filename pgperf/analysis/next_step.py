@@ -10,6 +10,7 @@ costs comes last: it saves nothing.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +25,7 @@ from pgperf.core.records import RECONNECTING
 #: The fields in one of which an alternative differs.
 _CHOICES = ("layer", "mode", "route", "connect")
 _FIXED = ("workload", "environment", "clients", "workers", "placement", "rate", "schedule", "hosts")
+_fixed = attrgetter(*_FIXED)
 #: The layers that may stand in for one of a rung: those of these rungs.
 _INSTEAD_OF = {Rung.ORM: (Rung.ORM, Rung.CURSOR), Rung.CURSOR: (Rung.CURSOR,), Rung.DRIVER: (Rung.DRIVER,)}
 #: Smaller shares of the response time are not worth a change.
@@ -281,7 +283,8 @@ def _has_outcome(variant: VariantSummary) -> bool:
 
 def setting(variant: VariantSummary) -> tuple[Any, ...]:
     """What is the same of all variants that may differ in choices only."""
-    return tuple(getattr(variant, name) for name in _FIXED)
+    found: tuple[Any, ...] = _fixed(variant)
+    return found
 
 
 def _may_stand_in(other: str, own: str) -> bool:

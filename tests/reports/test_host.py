@@ -7,7 +7,11 @@ import pytest
 from pgperf.analysis.timeline import Timeline
 from pgperf.models import VariantResult
 from pgperf.reports import host
+from pgperf.reports.answer.judged import judged
 from pgperf.reports.chart import Chart
+from pgperf.reports.labels import variant_title
+from pgperf.reports.run_rows import read
+from pgperf.reports.sections import host as section
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts, timeline
 from tests.reports.reading import texts
@@ -85,13 +89,13 @@ def test_the_timeline_s_table_has_the_means_of_its_intervals() -> None:
     assert len(table.rows) == 20
     assert table.rows[0][0].text == "0.00 … 5.00"
     assert table.rows[0][1].value == pytest.approx(sum(LINE["roles"]["clients"][:6]) / 6)
-    assert table.heads[-1] == "idle"
+    assert table.heads[-1] == "Idle"
 
 
 def test_a_role_that_is_not_known_is_named_in_the_caption() -> None:
     roles = {"clients": [0.1, 0.2], "server": [None, None]}
     table = host.timeline_table(line(seconds=[0.0, 1.0], variant=[None] * 2, block=[0, 0], roles=roles))
-    assert table.heads == ("Seconds", "clients")
+    assert table.heads == ("Seconds", "Clients")
     assert table.caption.endswith("not known here: pooler, server, server auxiliaries, other processes, "
                                   "unattributed, iowait, steal, idle")  # fmt: skip
 
@@ -142,6 +146,19 @@ def test_the_busiest_processes_come_first_and_the_rest_is_counted(variants: list
     assert texts(many.table)[0][:5] == ["pgperf-libpq", "4115", "app", "client", "45.0"]
     assert (len(many.table.rows), many.more) == (12, "21 more are not shown.")
     assert shown["libpq (C) · socket"].more == ""
+
+
+def test_of_many_variants_the_page_has_the_processes_of_those_that_its_answer_is_about(
+    variants: list[VariantResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = read(variants[0].run)
+    every = section.part(rows)
+    assert every["left"] == 0
+    monkeypatch.setattr(section, "_MOST_VARIANTS", len(variants) - 1)
+    few = section.part(rows)
+    about = {variant_title(row) for row in judged(rows)}
+    assert {each.title for each in few["processes"]} == about
+    assert 0 < few["left"] == len(every["processes"]) - len(about)
 
 
 def test_a_process_with_unknown_fields(variants: list[VariantResult]) -> None:

@@ -9,6 +9,8 @@ from pgperf.reports.table import Cell, Table
 
 #: Characters of a cell's line.
 _WIDEST = 80
+#: No-break spaces are for pages: `printable` takes them for unprintable.
+_PLAIN = str.maketrans({"\u00a0": " ", "\u202f": " "})
 
 
 def text(table: Table) -> str:
@@ -30,7 +32,7 @@ def _lines(row: Sequence[Cell]) -> Iterator[tuple[str, ...]]:
 
 def report(parts: Iterable[str | Table]) -> str:
     """Lines and tables, each with an empty line before the next."""
-    shown = (part if isinstance(part, str) else text(part) for part in parts)
+    shown = (part.translate(_PLAIN) if isinstance(part, str) else text(part) for part in parts)
     return "\n\n".join(filter(None, shown))
 
 
@@ -39,7 +41,8 @@ def names(values: Sequence[object]) -> str:
 
 
 def _wrapped(line: str) -> list[str]:
-    return wrap(printable.lines(line), _WIDEST, break_long_words=False, break_on_hyphens=False) or [""]
+    shown = printable.lines(line.translate(_PLAIN))
+    return wrap(shown, _WIDEST, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _line(line: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:

@@ -195,14 +195,14 @@ def _times(row: ComparisonResult) -> list[float]:
 def _table(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
     columns = (
         text_column(_("Variant"), "variant"),
-        text_column(_("against"), "baseline", "aa"),
-        text_column(_("outcome"), "outcome"),
-        Column(_("time ratio"), keys=("ratio",)),
+        text_column(_("Against"), "baseline", "aa"),
+        text_column(_("Outcome"), "outcome"),
+        Column(_("Time ratio"), keys=("ratio",)),
         interval_column("low", "high"),
-        time_column(_("difference"), "delta_us"),
+        time_column(_("Difference"), "delta_us"),
         interval_column("delta_low_us", "delta_high_us"),
-        Column(_("detectable effect"), keys=("mde",)),
-        Column(_("pairs"), keys=("pairs", "sample")),
+        Column(_("Detectable effect"), keys=("mde",)),
+        Column(_("Pairs"), keys=("pairs", "sample")),
     )
     return Table(caption, columns, [_comparison(row) for row in rows], name)
 

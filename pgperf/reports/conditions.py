@@ -39,7 +39,7 @@ def conditions_table(definition: Mapping[str, Any]) -> Table:
     hidden = set(_hidden(known))
     names = [name for name in _SHOWN if name in known and name not in hidden]
     rows = [(words(_title(name)), words(_value(name, known[name]))) for name in names]
-    return Table(_("Conditions"), (text_column(_("What")), text_column(_("value"))), rows, "environment")
+    return Table(_("Conditions"), (text_column(_("What")), text_column(_("Value"))), rows, "environment")
 
 
 def _title(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.connection_throughput import ConnectionThroughput
@@ -155,8 +156,8 @@ def throughput_table(variants: Sequence[VariantResult], figures: Figures) -> Tab
     """
     columns = (
         text_column(_("Variant")),
-        *(Column(title, _("operations/s")) for title in _throughputs().values()),
-        *([Column(_("published, including")), Column(_("published, excluding"))] if figures else []),
+        *(Column(capfirst(title), _("operations/s")) for title in _throughputs().values()),
+        *([Column(_("Published, including")), Column(_("Published, excluding"))] if figures else []),
     )
     found = [(variant, ConnectionThroughput.of(variant.record)) for variant in variants]
     rows = [

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuShares, Known
@@ -164,8 +165,8 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
     names = role_names()
     columns = (
         text_column(_("Variant")),
-        time_column(_("time per operation")),
-        *(time_column(names[part], follows=True) for part in there),
+        time_column(_("Time per operation")),
+        *(time_column(capfirst(names[part]), follows=True) for part in there),
     )
     rows = [
         (
@@ -232,11 +233,12 @@ def _accounts(variants: Sequence[VariantResult]) -> list[tuple[VariantResult, Cp
 
 def _following(titles: Iterable[str]) -> Iterator[Column]:
     """Time columns in one unit."""
-    return (time_column(title, follows=at > 0) for at, title in enumerate(titles))
+    return (time_column(capfirst(title), follows=at > 0) for at, title in enumerate(titles))
 
 
 def _queue_column(column: QueueColumn) -> Column:
-    return time_column(column.title) if column.is_time else Column(column.title)
+    title = capfirst(column.title)
+    return time_column(title) if column.is_time else Column(title)
 
 
 def _queue_cell(column: QueueColumn, account: CpuAccount) -> Cell:
@@ -319,7 +321,7 @@ def _shares(shown: Sequence[Shares], title: str) -> Table:
         )
         for each, share in zip(shown, shares, strict=True)
     ]
-    columns = (text_column(_("Variant")), *(Column(names[role]) for role in roles))
+    columns = (text_column(_("Variant")), *(Column(capfirst(names[role])) for role in roles))
     return Table(_share_caption(title, shown, roles), columns, rows, "shares")
 
 

@@ -43,7 +43,7 @@ def timings_table(timings: dict[str, float]) -> Table:
         for key, name in names.items()
         if key in known
     ]
-    columns = text_column(_("Part")), Column(_("seconds")), Column(_("share"))
+    columns = text_column(_("Part")), Column(_("Seconds")), Column(_("Share"))
     return Table(_("Where the run's own time went"), columns, rows, "timings")
 
 
@@ -54,7 +54,7 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
     for path, text in _flat(shown):
         part, name = _part_and_name(path)
         parts.setdefault(part, []).append((words(name), words(text)))
-    columns = text_column(_("What")), text_column(_("value"))
+    columns = text_column(_("What")), text_column(_("Value"))
     return [Table(title, columns, rows, "environment") for title, rows in parts.items() if rows]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -38,7 +39,7 @@ class Processes:
     @property
     def nameless(self) -> Table:
         """The table without the users of the processes, for a file that is sent."""
-        return self.table.without(_("user"))
+        return self.table.without(_("User"))
 
 
 def timeline(line: Timeline, variants: Sequence[VariantResult]) -> Chart:
@@ -87,15 +88,14 @@ def timeline_table(line: Timeline) -> Table:
     parts = (moments[at : at + step] for at in range(0, len(moments), step))
     rows = [(words(_seconds(part)), *(percent(_mean(part, role)) for role in there)) for part in parts]
     caption = lacking(_("Shares of the host's CPUs while the run measured"), asked, there)
-    return Table(
-        caption, (text_column(_("Seconds")), *(Column(names[role]) for role in there)), rows, "timeline"
-    )
+    columns = (text_column(_("Seconds")), *(Column(capfirst(names[role])) for role in there))
+    return Table(caption, columns, rows, "timeline")
 
 
 def host_table(variants: Sequence[VariantResult]) -> Table:
     """The host's line of top for each variant: % of the time of all CPUs, and the load averages."""
     rows = [cells for row, top in _with_top(variants) for cells in _host_lines(row, top)]
-    loads = (_("load, 1 min"), _("load, 5 min"), _("load, 15 min"))
+    loads = (_("Load, 1 min"), _("Load, 5 min"), _("Load, 15 min"))
     columns = (
         text_column(_("Variant")),
         *(Column(key, "%") for key in result_keys.HOST[:-3]),
@@ -128,11 +128,11 @@ def role_table(variants: Sequence[VariantResult]) -> Table:
     """The processes of each variant by role, from the least to the most."""
     columns = (
         text_column(_("Variant")),
-        text_column(_("role")),
-        text_column(_("program")),
-        Column(_("processes")),
-        Column(_("of one CPU"), "%"),
-        Column(_("memory"), "MiB"),
+        text_column(_("Role")),
+        text_column(_("Program")),
+        Column(_("Processes")),
+        Column(_("Of one CPU"), "%"),
+        Column(_("Memory"), "MiB"),
     )
     rows = [cells for row, top in _with_top(variants) for cells in _role_rows(variant_title(row), top)]
     return Table(_("Processes by role, from the least to the most"), columns, rows, "processes")
@@ -150,11 +150,11 @@ def _with_top(variants: Sequence[VariantResult]) -> list[tuple[VariantResult, To
 def _processes(title: str, top: Top) -> Processes:
     columns = (
         text_column(_("Process")),
-        Column(_("pid")),
-        text_column(_("user")),
-        text_column(_("role")),
-        Column(_("of one CPU"), "%"),
-        Column(_("memory"), "MiB"),
+        Column(_("PID")),
+        text_column(_("User")),
+        text_column(_("Role")),
+        Column(_("Of one CPU"), "%"),
+        Column(_("Memory"), "MiB"),
         Column(_("CPU time so far"), "s"),
     )
     busiest = sorted(top.processes, key=lambda each: -(each.cpu_percent or 0))

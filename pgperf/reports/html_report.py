@@ -116,7 +116,7 @@ def _rendered(name: str, context: dict[str, Any]) -> str:
 def _duration(run: Run) -> str:
     if not (run.started_at and run.finished_at):
         return ""
-    return number_format.seconds((run.finished_at - run.started_at).total_seconds())
+    return number_format.unbroken(number_format.between(run.started_at, run.finished_at))
 
 
 @cache

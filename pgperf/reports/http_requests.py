@@ -63,11 +63,11 @@ def request_table(variants: Sequence[VariantResult]) -> Table:
     """What came of the requests."""
     columns = (
         text_column(_("Variant")),
-        Column(_("requests")),
-        Column(_("failed")),
-        text_column(_("reasons")),
-        Column(_("connections kept"), "%"),
-        text_column(_("length of the body, bytes")),
+        Column(_("Requests")),
+        Column(_("Failed")),
+        text_column(_("Reasons")),
+        Column(_("Connections kept"), "%"),
+        text_column(_("Length of the body, bytes")),
     )
     found = [(variant, HttpRequests.from_json(variant.http)) for variant in variants]
     rows = [

@@ -107,11 +107,11 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
     """
     columns = (
         text_column(_("Layer")),
-        time_column(_("time per operation")),
+        time_column(_("Time per operation")),
         interval_column(),
-        time_column(_("step")),
+        time_column(_("Step")),
         interval_column(),
-        Column(_("ratio to the first")),
+        Column(_("Ratio to the first")),
         interval_column(),
     )
     climbed = len(ladder.steps)

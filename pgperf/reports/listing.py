@@ -92,7 +92,7 @@ def benchmark_table(rows: Rows) -> Table:
         (row["name"], "catalog" if row["catalog"] else "saved", ", ".join(row["routes"]), row["title"])
         for row in rows
     ]
-    return _table("Benchmarks", ("Benchmark", "from", "routes", "title"), shown)
+    return _table("Benchmarks", ("Benchmark", "From", "Routes", "Title"), shown)
 
 
 def target_table(rows: Rows) -> Table:
@@ -107,14 +107,14 @@ def target_table(rows: Rows) -> Table:
         for row in rows
         for target in row["targets"]
     ]
-    return _table("Targets", ("Database", "route", "address", "pooler", ""), shown)
+    return _table("Targets", ("Database", "Route", "Address", "Pooler", ""), shown)
 
 
 def workload_table(rows: Rows) -> Table:
     shown = [
         (row["name"], f"cannot be imported: {row['error']}" if row["error"] else row["title"]) for row in rows
     ]
-    return _table("Workloads of this site", ("Workload", "title"), shown)
+    return _table("Workloads of this site", ("Workload", "Title"), shown)
 
 
 def layer_table(rows: Rows) -> Table:

@@ -48,12 +48,12 @@ def use_table(variants: Sequence[VariantResult]) -> Table:
     """How busy each load host of each variant was."""
     columns = (
         text_column(_("Variant"), "label"),
-        text_column(_("load host"), "name"),
+        text_column(_("Load host"), "name"),
         Column(_("CPUs for clients"), keys=("cpus",)),
-        Column(_("used by clients"), keys=("clients",)),
-        Column(_("all CPUs busy"), keys=("busy",)),
-        Column(_("steal"), keys=("steal",)),
-        Column(_("network"), keys=("network",)),
+        Column(_("Used by clients"), keys=("clients",)),
+        Column(_("All CPUs busy"), keys=("busy",)),
+        Column(_("Steal"), keys=("steal",)),
+        Column(_("Network"), keys=("network",)),
         *file_columns(("machine_cpus",)),
     )
     accounts = [(row, account) for row in variants if (account := row.record.cpu_account)]

@@ -3,7 +3,9 @@ the unknown.
 """
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from functools import lru_cache, partial
 
 from django.utils.formats import number_format
@@ -17,6 +19,7 @@ from pgperf.runs.unit_titles import unit_title
 _MOST = 6
 #: Decimals of any other number; one in a larger unit of time may have more.
 FEW = 2
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|µs|ms|s|min|h)(?!\w))")
 
 
 def number(value: float | None, most: int = FEW) -> str:
@@ -67,6 +70,11 @@ def time_interval(low_us: float, high_us: float) -> str:
     """Both ends of a range of times, with the unit of the longer one."""
     unit = unit_of([low_us, high_us])
     return f"{in_unit(unit, interval, low_us, high_us)} {unit_title(unit)}"
+
+
+def unbroken(text: str) -> str:
+    """The same, but a page does not break it between a number and its unit."""
+    return _BEFORE_UNIT.sub("\u00a0", text)
 
 
 def tick(value: float) -> str:
@@ -151,6 +159,13 @@ def seconds(value: float | None) -> str:
     if whole_s < 3600:
         return _parts(_("%d min"), _("%d s"), *divmod(whole_s, 60))
     return _parts(_("%d h"), _("%d min"), *divmod(round(whole_s / 60), 60))
+
+
+def between(start: datetime | None, end: datetime | None) -> str:
+    """The time from one to the other; a dash where it is not known, as after a clock was set back."""
+    if start is None or end is None or end < start:
+        return "–"
+    return seconds((end - start).total_seconds())
 
 
 def _parts(first: str, second: str, number_of_first: int, number_of_second: int) -> str:

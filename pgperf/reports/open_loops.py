@@ -91,17 +91,17 @@ def rate_table(variants: Sequence[VariantResult]) -> Table:
     """What became of each rate. Latencies are from the intended start."""
     columns = (
         text_column(_("Variant")),
-        Column(_("due"), _("operations/s")),
-        Column(_("ended"), _("operations/s")),
-        text_column(_("sustained")),
-        time_column(_("lag p50")),
-        time_column(_("lag p99")),
-        time_column(_("service time, mean")),
-        time_column(_("latency p50")),
-        time_column(_("latency p99")),
-        Column(_("late or skipped")),
-        Column(_("skipped"), _("operations")),
-        Column(_("backlog"), _("operations")),
+        Column(_("Due"), _("operations/s")),
+        Column(_("Ended"), _("operations/s")),
+        text_column(_("Sustained")),
+        time_column(_("Lag p50")),
+        time_column(_("Lag p99")),
+        time_column(_("Service time, mean")),
+        time_column(_("Latency p50")),
+        time_column(_("Latency p99")),
+        Column(_("Late or skipped")),
+        Column(_("Skipped"), _("operations")),
+        Column(_("Backlog"), _("operations")),
     )
     rows = [_row(row, found) for row in variants if (found := row.record.open_loop)]
     return Table(_("Operations at a given rate"), columns, rows, "rate")

@@ -122,15 +122,15 @@ def search_table(rows: RunRows) -> Table:
     """A row for each search."""
     columns = (
         text_column(_("Variant"), "variant"),
-        text_column(_("result"), "outcome"),
+        text_column(_("Result"), "outcome"),
         Column(_("99th percentile under"), "ms", keys=("limit_ms",)),
-        Column(_("highest rate"), _("operations/s"), keys=("rate",)),
+        Column(_("Highest rate"), _("operations/s"), keys=("rate",)),
         interval_column("low", "high"),
-        Column(_("of the closed loop"), keys=("share",)),
+        Column(_("Of the closed loop"), keys=("share",)),
         interval_column("share_low", "share_high"),
-        Column(_("closed loop"), _("operations/s"), keys=("capacity",)),
-        text_column(_("measurement"), "grade"),
-        Column(_("slices"), keys=("slices",)),
+        Column(_("Closed loop"), _("operations/s"), keys=("capacity",)),
+        text_column(_("Measurement"), "grade"),
+        Column(_("Slices"), keys=("slices",)),
         *file_columns((*_NAMED, "reference")),
     )
     found = [_row(rows, search) for search in rows.rate_searches]
@@ -221,11 +221,11 @@ def curve_table(rows: RunRows) -> Table:
     """The numbers of the curves."""
     columns = (
         text_column(_("Variant")),
-        Column(_("rate"), _("operations/s")),
-        Column(_("of the closed loop")),
-        Column(_("slices")),
-        Column(_("operations due")),
-        Column(_("over the limit")),
+        Column(_("Rate"), _("operations/s")),
+        Column(_("Of the closed loop")),
+        Column(_("Slices")),
+        Column(_("Operations due")),
+        Column(_("Over the limit")),
         time_column("p50"),
         time_column("p90"),
         time_column("p99"),

@@ -336,18 +336,18 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
 def table(changes: Sequence[Change], measure: str) -> Table:
     """The numbers of `chart`, with the values of both runs and the outcome."""
     over = measure == OVER
-    levels = (_("first"), _("second"))
+    levels = (_("First"), _("Second"))
     times = (time_column(title, follows=at > 0) for at, title in enumerate(levels))
     columns = (
         text_column(_("Variant")),
-        text_column(_("outcome")),
+        text_column(_("Outcome")),
         *((Column(title, _("times")) for title in levels) if over else times),
-        Column(_("second/first")),
+        Column(_("Second/first")),
         interval_column(),
-        time_column(_("change")),
+        time_column(_("Change")),
         interval_column(),
-        Column(_("detectable effect")),
-        Column(_("blocks")),
+        Column(_("Detectable effect")),
+        Column(_("Blocks")),
     )
     return Table(
         measure_title(changes, measure),

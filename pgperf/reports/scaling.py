@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.cpu_account import CpuShares
@@ -69,15 +70,19 @@ def scaling_table(scaling: Sequence[Curve], rows: RunRows | None = None) -> Tabl
     shown = [role for role in _COLUMNS if any(getattr(share, role) for share in shares)]
     columns = (
         text_column(_("Layer and route"), "workload", "layer", "mode", "route"),
-        Column(unit(scaling), keys=("clients",)),
-        Column(_("operations/s"), keys=("ops_per_s",)),
+        Column(capfirst(unit(scaling)), keys=("clients",)),
+        Column(_("Operations/s"), keys=("ops_per_s",)),
         interval_column("low", "high"),
-        Column(_("efficiency"), keys=("efficiency",)),
+        Column(_("Efficiency"), keys=("efficiency",)),
         Column(_("95 % interval"), keys=("efficiency_low", "efficiency_high"), file_only=True),
         time_column("p50", "p50_us"),
         time_column("p99", "p99_us"),
         *(
-            Column(_("%s, of the host") % names[role], keys=(f"share_{role}",), file_only=role not in shown)
+            Column(
+                capfirst(_("%s, of the host") % names[role]),
+                keys=(f"share_{role}",),
+                file_only=role not in shown,
+            )
             for role in result_keys.SHARE
         ),
         *file_columns(_CONDITIONS),

@@ -1,20 +1,21 @@
 """Schedules in words: their times, and what came of the last one."""
 
 from collections.abc import Iterable
-from datetime import time
+from datetime import datetime, time
 from typing import Any
 
 from django.utils.dates import WEEKDAYS_ABBR
-from django.utils.timezone import get_default_timezone, is_aware
+from django.utils.timezone import get_default_timezone
 from django.utils.translation import gettext as _
 
 from pgperf.core.timetable import DAYS
 from pgperf.models import Schedule
 from pgperf.reports.table import Table, text_column, words
+from pgperf.runs import dates
 
 #: More times of a day are named by their distance.
 _MOST_TIMES = 4
-_HEADS = ("Schedule", "benchmark", "database", "times", "owner", "next due", "last due", "outcome")
+_HEADS = ("Schedule", "Benchmark", "Database", "Times", "Owner", "Next due", "Last due", "Outcome")
 
 
 def times(schedule: Schedule) -> str:
@@ -65,17 +66,14 @@ def table(schedules: Iterable[Schedule]) -> Table:
     )
 
 
-def local(moment: Any) -> str:
-    """A stored time by the site's clocks; "–" for none."""
-    if moment is None:
-        return "–"
-    shown = moment.astimezone(get_default_timezone()) if is_aware(moment) else moment
-    return f"{shown:%Y-%m-%d %H:%M}"
+def _moment(due: datetime | None) -> str:
+    """By the site's clocks; "–" for none."""
+    return dates.moment(due) if due else "–"
 
 
 def _line(row: Schedule) -> tuple[str, ...]:
     owner = row.owner.get_username() if row.owner else "deleted"
-    due = local(row.due_at) if row.enabled else "off"
+    due = _moment(row.due_at) if row.enabled else "off"
     length = f"{row.benchmark}, quick" if row.quick else str(row.benchmark)
     return (
         str(row.pk),
@@ -84,7 +82,7 @@ def _line(row: Schedule) -> tuple[str, ...]:
         times(row),
         owner,
         due,
-        local(row.last_due_at),
+        _moment(row.last_due_at),
         outcome(row),
     )
 

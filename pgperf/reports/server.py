@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -48,9 +49,9 @@ def wait_table(variants: Sequence[VariantResult]) -> Table:
     events = _events(shown)
     columns = (
         text_column(_("Variant")),
-        Column(_("samples")),
-        *(Column(titles.get(event, event)) for event in events),
-        text_column(_("most frequent")),
+        Column(_("Samples")),
+        *(Column(capfirst(titles.get(event, event))) for event in events),
+        text_column(_("Most frequent")),
     )
     rows = [
         (
@@ -68,16 +69,16 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
     """What the pooler counted."""
     shown = [(row, found.pooler) for row, found in _diagnosed(variants) if found.pooler]
     titles = {
-        "queries": _("queries"),
-        "queries_per_op": _("queries per operation"),
-        "wait_us_per_query": _("waiting for a server, per query"),
-        "query_us_per_query": _("at the server, per query"),
-        "sv_idle_min": _("idle server connections, least"),
-        "sv_active_max": _("busy server connections, most"),
-        "cl_active_max": _("busy clients, most"),
-        "cl_waiting_max": _("waiting clients, most"),
-        "maxwait_us_max": _("longest wait"),
-        "pool_mode": _("pooling"),
+        "queries": _("Queries"),
+        "queries_per_op": _("Queries per operation"),
+        "wait_us_per_query": _("Waiting for a server, per query"),
+        "query_us_per_query": _("At the server, per query"),
+        "sv_idle_min": _("Idle server connections, least"),
+        "sv_active_max": _("Busy server connections, most"),
+        "cl_active_max": _("Busy clients, most"),
+        "cl_waiting_max": _("Waiting clients, most"),
+        "maxwait_us_max": _("Longest wait"),
+        "pool_mode": _("Pooling"),
     }
     known = [key for key in result_keys.POOLER if any(getattr(pool, key) is not None for _row, pool in shown)]
     columns = (
@@ -95,9 +96,9 @@ def statement_table(variants: Sequence[VariantResult]) -> Table:
     shown = [(row, found.statements) for row, found in _diagnosed(variants) if found.statements]
     columns = (
         text_column(_("Variant")),
-        Column(_("statements per operation")),
-        Column(_("rows per operation")),
-        text_column(_("as expected")),
+        Column(_("Statements per operation")),
+        Column(_("Rows per operation")),
+        text_column(_("As expected")),
     )
     rows = [(words(variant_title(row)), *_statements(counted)) for row, counted in shown]
     return Table(_("Statements, as the server counted them"), columns, rows, "statements")

@@ -75,7 +75,7 @@ def usable_kb(memory_bytes: int) -> int:
 def advice_table(findings: Sequence[Finding]) -> Table:
     """Present and advised settings."""
     columns = tuple(
-        map(text_column, (_("Setting"), _("present"), _("advised"), _("takes effect"), _("reason")))
+        map(text_column, (_("Setting"), _("Present"), _("Advised"), _("Takes effect"), _("Reason")))
     )
     return Table(
         _("Server settings, present and advised"), columns, [_row(each) for each in findings], "advice"

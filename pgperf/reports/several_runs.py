@@ -335,10 +335,10 @@ def _scatter_table(several_levels: Sequence[dict[str, Level]]) -> Table:
     """Of the variants that all runs have."""
     columns = (
         text_column(_("Variant")),
-        time_column(_("fastest run")),
-        time_column(_("slowest run"), follows=True),
-        Column(_("slowest/fastest")),
-        Column(_("standard deviation between the runs")),
+        time_column(_("Fastest run")),
+        time_column(_("Slowest run"), follows=True),
+        Column(_("Slowest/fastest")),
+        Column(_("Standard deviation between the runs")),
     )
     common = [name for name in several_levels[0] if all(name in levels for levels in several_levels)]
     rows = [

@@ -219,12 +219,12 @@ def published_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
     """The published figures beside those of the run; no rows without any."""
     columns = (
         text_column(_("Step")),
-        Column(_("published"), _("requests/s")),
-        Column(_("here"), _("requests/s")),
-        Column(_("published"), _("own effect")),
-        Column(_("here"), _("own effect")),
+        Column(_("Published"), _("requests/s")),
+        Column(_("Here"), _("requests/s")),
+        Column(_("Published"), _("own effect")),
+        Column(_("Here"), _("own effect")),
         interval_column(),
-        text_column(_("outcome here")),
+        text_column(_("Outcome here")),
     )
     rows = [
         _beside_published(staircase, step)
@@ -329,18 +329,18 @@ def _effect_json(effect: Effect | None) -> dict[str, Any] | None:
 def _columns() -> tuple[Column, ...]:
     return (
         text_column(_("Step"), "step"),
-        text_column(_("builds on"), "builds_on"),
+        text_column(_("Builds on"), "builds_on"),
         *file_columns(_SETTING),
-        Column(_("requests/s"), keys=("ops_per_s",)),
-        time_column(_("response time"), "us_per_op"),
+        Column(_("Requests/s"), keys=("ops_per_s",)),
+        time_column(_("Response time"), "us_per_op"),
         interval_column("us_per_op_low", "us_per_op_high"),
-        Column(_("own effect"), keys=("effect",)),
+        Column(_("Own effect"), keys=("effect",)),
         interval_column("effect_low", "effect_high"),
-        text_column(_("outcome"), "outcome"),
-        Column(_("over the first step"), keys=("total",)),
+        text_column(_("Outcome"), "outcome"),
+        Column(_("Over the first step"), keys=("total",)),
         interval_column("total_low", "total_high"),
-        Column(_("web processes"), keys=("web_workers",)),
-        Column(_("servers’ CPUs"), keys=("servers_cpus",)),
+        Column(_("Web processes"), keys=("web_workers",)),
+        Column(_("Servers’ CPUs"), keys=("servers_cpus",)),
     )
 
 

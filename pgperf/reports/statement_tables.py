@@ -165,7 +165,7 @@ def _parts(found: PageParts) -> Table:
         for part, title in _part_titles().items()
         if (us := found.parts_us.get(part)) is not None
     ]
-    columns = text_column(_("Part of ORM, view and template")), time_column(_("time")), Column(_("share"))
+    columns = text_column(_("Part of ORM, view and template")), time_column(_("Time")), Column(_("Share"))
     return Table(caption % {**place, **shown}, columns, rows, "capture")
 
 
@@ -227,14 +227,14 @@ def _rank(layer: str) -> int:
 def _columns(layers: Sequence[str]) -> tuple[Column, ...]:
     plain = (
         text_column(_("Statement")),
-        text_column(_("its text, values masked")),
-        Column(_("calls")),
-        Column(_("rows")),
+        text_column(_("Text, values masked")),
+        Column(_("Calls")),
+        Column(_("Rows")),
     )
     if not layers:
         return plain
     timed = (time_column(layer_title(layer), follows=True) for layer in layers)
-    return (*plain, time_column(_("CPU of the server")), *timed, Column(_("share")))
+    return (*plain, time_column(_("CPU of the server")), *timed, Column(_("Share")))
 
 
 def _plain(each: Repeated) -> tuple[Cell, ...]:

@@ -86,13 +86,13 @@ def table(changes: Sequence[StepChange]) -> Table:
     """The numbers of `chart`, with the step in both runs and the outcome."""
     columns = (
         text_column(_("Variant")),
-        text_column(_("above")),
-        text_column(_("outcome")),
-        time_column(_("first")),
-        time_column(_("second"), follows=True),
-        time_column(_("change")),
+        text_column(_("Above")),
+        text_column(_("Outcome")),
+        time_column(_("First")),
+        time_column(_("Second"), follows=True),
+        time_column(_("Change")),
         interval_column(),
-        Column(_("blocks")),
+        Column(_("Blocks")),
     )
     return Table(title(), columns, [*map(_row, changes)], "steps")
 
@@ -143,7 +143,7 @@ def effects(
     shown = [step for step in baseline if any(step.key(named=named) in changes for changes in by_run)]
     columns = (
         text_column(_("Variant")),
-        text_column(_("above")),
+        text_column(_("Above")),
         time_column(base),
         *(Column(name) for name, _changes in others),
     )
@@ -167,10 +167,10 @@ def scatter(several: Sequence[Sequence[LayerStep]], *, named: bool) -> Table:
     common = [key for key in by_run[0] if all(key in steps for steps in by_run)]
     columns = (
         text_column(_("Variant")),
-        text_column(_("above")),
-        time_column(_("smallest step")),
-        time_column(_("largest step"), follows=True),
-        time_column(_("standard deviation between the runs"), follows=True),
+        text_column(_("Above")),
+        time_column(_("Smallest step")),
+        time_column(_("Largest step"), follows=True),
+        time_column(_("Standard deviation between the runs"), follows=True),
     )
     rows = [_scatter_row([steps[key] for steps in by_run], named=named) for key in common]
     return Table(_("Scatter between the runs: what each layer adds"), columns, rows, "scatter")

@@ -79,9 +79,9 @@ def percentile_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
     }
     columns = (
         text_column(_("Step")),
-        text_column(_("rate sustained")),
+        text_column(_("Rate sustained")),
         *(time_column(name, follows=at > 0) for at, name in enumerate((*PERCENTILES, "max"))),
-        Column(_("skipped"), _("operations")),
+        Column(_("Skipped"), _("operations")),
     )
     rows = [
         (

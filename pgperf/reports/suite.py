@@ -196,15 +196,15 @@ def number_table(setting: Setting, among: Sequence[Setting]) -> Table:
     columns = (
         text_column(_("Workload")),
         text_column(_("Layer")),
-        Column(_("operations/s")),
-        Column(_("rows/s")),
-        time_column(_("time per operation")),
+        Column(_("Operations/s")),
+        Column(_("Rows/s")),
+        time_column(_("Time per operation")),
         interval_column(),
-        *(time_column(each) for each in ("p50", "p95", "p99", _("standard deviation"))),
-        Column(_("variation"), _("of the mean")),
-        Column(_("time ratio")),
+        *(time_column(each) for each in ("p50", "p95", "p99", _("Standard deviation"))),
+        Column(_("Variation"), _("of the mean")),
+        Column(_("Time ratio")),
         interval_column(),
-        text_column(_("outcome")),
+        text_column(_("Outcome")),
     )
     rows = [_numbers(setting, row) for row in setting.variants]
     return Table(_("Figures over %s") % setting_title(setting, among), columns, rows, "suite")
@@ -215,21 +215,21 @@ def mean_table(rows: RunRows) -> Table:
     means = rows.geometric_means
     columns = (
         text_column(_("Layer"), "layer"),
-        text_column(_("against"), "baseline"),
-        text_column(_("route"), "route"),
-        text_column(_("mode"), "mode"),
-        Column(_("clients"), keys=("clients",)),
-        Column(_("workers"), keys=("workers",)),
-        text_column(_("connection"), "connect"),
-        Column(_("geometric mean of the time ratios"), keys=("ratio",)),
+        text_column(_("Against"), "baseline"),
+        text_column(_("Route"), "route"),
+        text_column(_("Mode"), "mode"),
+        Column(_("Clients"), keys=("clients",)),
+        Column(_("Workers"), keys=("workers",)),
+        text_column(_("Connection"), "connect"),
+        Column(_("Geometric mean of the time ratios"), keys=("ratio",)),
         interval_column("low", "high"),
-        Column(_("blocks"), keys=("blocks", "sample")),
-        text_column(_("workloads"), "workloads"),
+        Column(_("Blocks"), keys=("blocks", "sample")),
+        text_column(_("Workloads"), "workloads"),
         _telling(_("Python environment"), "environment", (mean.environment for mean in means)),
-        _telling(_("rate"), "rate", (mean.rate for mean in means)),
-        _telling(_("load hosts"), "hosts", (mean.hosts for mean in means)),
+        _telling(_("Rate"), "rate", (mean.rate for mean in means)),
+        _telling(_("Load hosts"), "hosts", (mean.hosts for mean in means)),
         _telling(
-            _("mode compared with"), "base_mode", (True, *(_base_mode(mean) == mean.mode for mean in means))
+            _("Mode compared with"), "base_mode", (True, *(_base_mode(mean) == mean.mode for mean in means))
         ),
     )
     return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, means)], "means")
@@ -282,10 +282,10 @@ def published_table(setting: Setting, among: Sequence[Setting]) -> Table:
     columns = (
         text_column(_("Workload")),
         text_column(_("Layer")),
-        Column(_("published"), _("operations/s")),
-        Column(_("here"), _("operations/s")),
-        Column(_("published"), _("over %s") % setting.column_title(setting.base)),
-        Column(_("here"), _("over %s") % setting.column_title(setting.base)),
+        Column(_("Published"), _("operations/s")),
+        Column(_("Here"), _("operations/s")),
+        Column(_("Published"), _("over %s") % setting.column_title(setting.base)),
+        Column(_("Here"), _("over %s") % setting.column_title(setting.base)),
     )
     rows = [_beside_published(setting, row) for row in setting.variants if row.pk in setting.published]
     caption = _("Published throughput over %s") % setting_title(setting, among)

@@ -102,11 +102,11 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
     """What each variant got done, controls included."""
     columns = (
         text_column(_("Variant")),
-        Column(_("operations")),
-        Column(_("operations/s")),
-        Column(_("rows/s")),
-        Column(_("errors")),
-        time_column(_("time per operation")),
+        Column(_("Operations")),
+        Column(_("Operations/s")),
+        Column(_("Rows/s")),
+        Column(_("Errors")),
+        time_column(_("Time per operation")),
         interval_column(),
     )
     rows = [
@@ -130,7 +130,7 @@ def latency_table(variants: Sequence[VariantResult]) -> Table:
     columns = (
         text_column(_("Variant")),
         *map(time_column, before),
-        Column(_("variation"), _("of the mean")),
+        Column(_("Variation"), _("of the mean")),
         *map(time_column, after),
     )
     rows = [
@@ -150,13 +150,13 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
     of a phase that no variant has.
     """
     titles = {
-        "startup": _("process start-up"),
-        "connect": _("connect"),
-        "first": _("first"),
-        "second": _("second"),
-        "next_ten": _("next ten"),
-        "other_query_first": _("other query, first"),
-        "other_query_second": _("other query, second"),
+        "startup": _("Process start-up"),
+        "connect": _("Connect"),
+        "first": _("First"),
+        "second": _("Second"),
+        "next_ten": _("Next ten"),
+        "other_query_first": _("Other query, first"),
+        "other_query_second": _("Other query, second"),
     }
     shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
     phases = [phase for phase in titles if any(v.cold_us.get(phase) is not None for v in shown)]

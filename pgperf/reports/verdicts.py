@@ -68,7 +68,7 @@ def verdict_of(row: VariantResult) -> ShownVerdict | None:
 
 def verdict_table(variants: Sequence[VariantResult], savings: Savings = NO_SAVINGS) -> Table:
     """The bottleneck of each variant, with the evidence and what to try next."""
-    columns = text_column(_("Variant")), text_column(_("bottleneck")), text_column(_("evidence"))
+    columns = text_column(_("Variant")), text_column(_("Bottleneck")), text_column(_("Evidence"))
     found = verdicts(variants, savings)
     rows = [
         (words(each.title), _claim(each), words(each.short, notes=(*each.notes, *step)))

@@ -4,13 +4,13 @@ import re
 from collections.abc import Sequence
 
 from django.utils.formats import number_format
-from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.core.layers import LAYERS
 from pgperf.core.time_units import MICROSECONDS, TimeUnit, decimals, unit_of
 from pgperf.models import ChangePoint, Run
+from pgperf.runs import dates
 from pgperf.runs.layer_changes import LayerChange, layers_of
 from pgperf.runs.step_series import Step
 from pgperf.runs.unit_titles import unit_title
@@ -19,7 +19,7 @@ _LAYER = re.compile(r"^\S+")  # a label begins with it
 
 
 def sentence(change: ChangePoint) -> str:
-    """“Django ORM · socket: 12 µs slower since run 41, 2026-11-20”. `change.run` must be loaded."""
+    """“Django ORM · socket: 12 µs slower since run 41, Nov. 20, 2026”. `change.run` must be loaded."""
     names = {
         "variant": title(change.label),
         "change": since(change.before_us, change.after_us, change.run),
@@ -127,8 +127,8 @@ def title(label: str) -> str:
 
 
 def day(run: Run) -> str:
-    """The day of its end by the site's clocks, as ISO 8601 has it."""
-    return str(template_localtime(run.finished_at or run.requested_at).date())
+    """The day of its end."""
+    return dates.day(run.finished_at or run.requested_at)
 
 
 def _time(us: float, unit: TimeUnit) -> str:

@@ -8,6 +8,7 @@ from django.template import Context
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
+from pgperf.reports import number_format
 from pgperf.reports.table import Cell, Column, Table
 
 register = template.Library()
@@ -35,7 +36,8 @@ def _cell(cell: Cell, column: Column, context: Context, has_values: bool) -> str
     exact = cell.value if has_values else None
     value = "" if exact is None else f' data-value="{exact}"'
     parts = _parts(cell, context) if cell.notes or cell.offer else ""
-    return f"<td{kind}{value}>{escape(cell.text)}{parts}</td>"
+    text = cell.text if column.numeric else number_format.unbroken(cell.text)
+    return f"<td{kind}{value}>{escape(text)}{parts}</td>"
 
 
 def _parts(cell: Cell, context: Context) -> str:

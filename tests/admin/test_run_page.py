@@ -340,7 +340,7 @@ def test_the_last_change_is_a_link_to_its_history(client_of: Callable[[str], Cli
     levels = {"before_us": 50.0, "after_us": 62.0, "low_us": 11.0, "high_us": 13.0}
     run.changes.create(label="django_orm · socket", found_by=run.pk, **levels)
     later = add_cpu_accounts(factories.make_results(factories.make_run()))
-    text = f"Django ORM · socket: 12 µs slower since run {run.pk}, {day(run)}."
+    text = f"Django ORM · socket: 12\u00a0µs slower since run {run.pk}, {day(run)}."
     viewer = client_of("viewer")
     shown = viewer.get(page(later)).content.decode()
     (link,) = re.findall(f'<a href="([^"]*)">{text}</a>', shown)

@@ -142,7 +142,7 @@ def test_a_test_run_links_to_the_tested_run(admin_page: Client, told: Run) -> No
 
 
 def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> None:
-    said = "This run does not show how much the server could do: the clients&#x27; CPUs were 97 % busy"
+    said = "This run does not show how much the server could do: the clients&#x27; CPUs were 97\u00a0% busy"
     for row in told.variants.all():
         row.verdict["capacity"] = {"withheld": row.layer != "libpq", "busy": "clients", "share": 0.97}
         row.save()
@@ -177,7 +177,7 @@ def test_the_outcome_of_a_test_is_shown_beside_the_verdict(admin_page: Client, t
     assert (
         f'<a href="{address(other)}">Run {other.pk}</a>: withdrawn; the same statements through libpq' in text
     )
-    assert "and the time fell by 6.0 µs" in text
+    assert "and the time fell by 6.0\u00a0µs" in text
 
 
 def test_hostile_names_are_escaped(admin_page: Client, told: Run) -> None:

@@ -95,7 +95,7 @@ def assert_nothing_is_cut_off(page: Page, width: int) -> None:
 
 
 def test_wide_tables_scroll_with_the_keyboard(page: Page, run: Run) -> None:
-    page.set_viewport_size({"width": 800, "height": 900})
+    page.set_viewport_size({"width": 500, "height": 900})
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     region = page.locator(".pgperf-scroll").first
     region.focus()

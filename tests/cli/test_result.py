@@ -168,7 +168,7 @@ def test_what_connecting_costs_beside_the_published_figures_and_the_notes_of_lay
     ]
     assert libpq == ["connect", "operate", "close"]
     rates = [re.split(" {2,}", line) for line in part_of(cost, "Throughput with and without connecting")]
-    assert rates[1][-2:] == ["published, including", "published, excluding"]
+    assert rates[1][-2:] == ["Published, including", "Published, excluding"]
     published = {title: figures[-2:] for title, *figures in rates[2:]}
     assert published["pgbench -j 1 · tcp · 20 clients · per operation"] == ["67.5", "15,423"]
     text = report(read(cost))

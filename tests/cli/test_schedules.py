@@ -13,6 +13,7 @@ from django.utils import timezone
 from pgperf import schedules, tasks
 from pgperf.models import Run, Schedule
 from pgperf.reports.schedules import times
+from pgperf.runs import dates
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +58,8 @@ def test_the_list(due: Schedule) -> None:
     shown = pgperf("schedules").splitlines()
     assert shown[0] == "Schedules"
     assert "boss" in shown[2]
+    assert due.due_at
+    assert dates.moment(due.due_at).replace("\u00a0", " ") in shown[2]
     for part in (
         "orm-overhead, quick",
         "every day at 02:30",

@@ -32,3 +32,9 @@ def test_long_words_are_wrapped_and_notes_stand_below() -> None:
     assert [line.strip() for line in lines[-2:]] == ["Run 7: outcome", "caution"]
     assert len({line.index(line.split("  ")[-1]) for line in lines}) == 1
     assert max(map(len, lines)) < 100
+
+
+def test_no_break_spaces_are_spaces() -> None:
+    said = "run 41, Nov.\u00a020,\u00a02026"
+    table = Table("Times", (text_column("name"),), [(Cell(said),)])
+    assert text_table.report([said, table]).split("\n")[::4] == ["run 41, Nov. 20, 2026"] * 2

@@ -1,6 +1,7 @@
 """CPU time by role, and the time breakdown of an operation."""
 
 import pytest
+from django.utils.text import capfirst
 
 from pgperf.analysis import verdict_kinds
 from pgperf.models import VariantResult
@@ -49,7 +50,7 @@ def test_the_waits_in_the_server_are_those_of_the_verdict_under_its_names(
         assert f"{name} {parts[name]:.2g}" in said
     assert sum(parts.values()) == pytest.approx(orm.us_per_op)
     table = cpu_accounting.spent_table([orm])
-    assert [head.removesuffix(", µs") for head in table.heads[2:]] == list(parts)
+    assert [head.removesuffix(", µs") for head in table.heads[2:]] == list(map(capfirst, parts))
 
 
 def test_a_chart_for_each_number_of_clients() -> None:
@@ -71,7 +72,7 @@ def test_unobserved_time_is_not_labelled_waiting(variants: list[VariantResult]) 
     hidden.cpu_us_per_op["server"] = None
     hidden.verdict = verdict(hidden)
     table = cpu_accounting.spent_table(variants)
-    assert table.heads[-2:] == ("waiting, µs", "unattributed, µs")
+    assert table.heads[-2:] == ("Waiting, µs", "Unattributed, µs")
     own, other = texts(table)[:2]
     assert (own[4], own[-2]) == ("unknown", "–")
     assert other[-2:] == ["–", "–"]
@@ -98,7 +99,7 @@ def test_shares_include_the_host_and_the_unattributed_time(variants: list[Varian
     assert table.caption == (
         "Shares of the host's CPUs (2); read from: cgroup; not known here: steal"
     )  # fmt: skip
-    assert table.heads[-1] == "idle"
+    assert table.heads[-1] == "Idle"
     assert table.rows[0][-1].value == variants[0].cpu_account["share"]["idle"]
 
 
@@ -118,9 +119,9 @@ def test_uncounted_waits_and_switches_have_no_column(variants: list[VariantResul
         variant.cpu_account["switches_per_op"] = {}
     table = cpu_accounting.queue_table(variants)
     assert table.heads == (
-        "Variant", "client in the run queue, µs", "pooler in the run queue, µs", "server in the run queue, µs",
-        "client in the kernel", "pooler in the kernel", "server in the kernel", "busiest client",
-        "busiest pooler", "busiest server",
+        "Variant", "Client in the run queue, µs", "Pooler in the run queue, µs", "Server in the run queue, µs",
+        "Client in the kernel", "Pooler in the kernel", "Server in the kernel", "Busiest client",
+        "Busiest pooler", "Busiest server",
     )  # fmt: skip
     assert texts(table)[0][1:4] == ["1.40", "–", "1.10"]
 
@@ -128,7 +129,7 @@ def test_uncounted_waits_and_switches_have_no_column(variants: list[VariantResul
 def test_a_direct_route_has_a_dash_for_the_pooler(variants: list[VariantResult]) -> None:
     tables = [cpu_accounting.spent_table(variants), cpu_accounting.cpu_table(variants)]
     for table in tables:
-        at = table.heads.index("pooler, µs")
+        at = table.heads.index("Pooler, µs")
         shown = {row.route: cells[at].text for row, cells in zip(variants, table.rows, strict=True)}
         assert shown["socket"] == "–"
         assert shown["pgbouncer"] not in ("–", "0.00")
@@ -136,7 +137,7 @@ def test_a_direct_route_has_a_dash_for_the_pooler(variants: list[VariantResult])
 
 def test_a_direct_route_has_a_dash_for_the_queue_of_the_pool(variants: list[VariantResult]) -> None:
     table = cpu_accounting.spent_table(variants)
-    at = table.heads.index("waiting for a pool connection, µs")
+    at = table.heads.index("Waiting for a pool connection, µs")
     shown = {row.route: cells[at].text for row, cells in zip(variants, table.rows, strict=True)}
     assert shown["socket"] == "–"
     assert shown["pgbouncer"] == "2.40"
@@ -150,7 +151,7 @@ def test_roles_of_an_operation_are_drawn_and_others_are_in_the_table(
         "client, user", "client, system", "pooler", "server", "server auxiliaries",
     ]  # fmt: skip
     assert chart["ends"][0] == "35.2 µs"
-    assert cpu_accounting.cpu_table(variants).heads[-2:] == ("other processes, µs", "unattributed, µs")
+    assert cpu_accounting.cpu_table(variants).heads[-2:] == ("Other processes, µs", "Unattributed, µs")
 
 
 def test_a_run_without_cpu_accounts_has_no_cpu_chart() -> None:

@@ -66,6 +66,15 @@ def test_a_database_has_the_verdict_and_the_parts_of_its_last_run() -> None:
     assert "locks in the server 7 %" in card.bar_text
 
 
+@pytest.mark.parametrize(("word", "grade"), [("client_cpu", "much disturbed"), ("disturbed", "")])
+def test_a_verdict_that_says_disturbed_has_no_grade_beside_it(word: str, grade: str) -> None:
+    row = measured().variants.get(layer="django_orm", route="socket", control=0)
+    poor = {"word": "poor", "share": 0.4, "disturbances": []}
+    row.verdict = {**row.verdict, "word": word, "lead": None, "grade": poor}
+    row.save()
+    assert shown().databases[0].grade == grade
+
+
 def test_an_unknown_time_has_no_bar() -> None:
     factories.make_results(factories.make_run())
     card = shown().databases[0]
@@ -253,6 +262,21 @@ def test_an_agent_that_is_not_online_needs_attention() -> None:
     assert [(each.worker.hostname, each.is_agent) for each in board.workers] == [
         ("pgperf@localhost", False),
         ("east@db", True),
+    ]
+
+
+def test_a_worker_says_which_layers_it_lacks_and_why() -> None:
+    absent = "uvloop is not installed here: run `manage.py pgperf build --drivers`"
+    factories.make_worker(
+        psycopg_async_uvloop=absent,
+        psycopg_python="there is no libpq (Debian: apt install libpq5)",
+        asyncpg_uvloop=absent,
+        fake="it connects to no database",
+    )
+    (worker,) = shown().workers
+    assert sorted(worker.lacking.split("; ")) == [
+        "psycopg 3 (Python): there is no libpq",
+        "psycopg 3 (async, uvloop), asyncpg (uvloop): uvloop is not installed here",
     ]
 
 

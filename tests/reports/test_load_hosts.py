@@ -141,7 +141,7 @@ def used(run: Run) -> Run:
 def test_each_load_host_has_a_row_and_an_unknown_network_is_not_0(used: Run) -> None:
     table = load_hosts.use_table(used.variants.all()).shown()
     assert table.heads[1:] == (
-        "load host", "CPUs for clients", "used by clients", "all CPUs busy", "steal", "network",
+        "Load host", "CPUs for clients", "Used by clients", "All CPUs busy", "Steal", "Network",
     )  # fmt: skip
     assert texts(table) == [
         ["libpq (C) · tcp · 8 clients · 2 load hosts", "a", "2.00", "97.0 %", "50.0 %", "0.0 %", "25.0 %"],

@@ -1,11 +1,15 @@
 """Numbers as text."""
 
+from datetime import datetime, timedelta
+
 import pytest
 from django.utils import translation
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.reports import number_format
+
+START = datetime(2026, 11, 30, 9, 11)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,24 @@ def test_an_interval_s_ends_have_the_same_decimals() -> None:
 )
 def test_lengths_of_time(value: float | None, text: str) -> None:
     assert number_format.seconds(value) == text
+
+
+def test_a_length_of_time_is_unknown_where_a_clock_was_set_back() -> None:
+    assert number_format.between(START, START + timedelta(seconds=42)) == "42 s"
+    assert number_format.between(START, START - timedelta(days=9)) == "–"
+    assert number_format.between(START, None) == number_format.between(None, START) == "–"
+
+
+@pytest.mark.parametrize(
+    ("text", "unbroken"),
+    [
+        ("696 µs", "696\u00a0µs"),
+        ("at most 40 % of 1 min 33 s", "at most 40\u00a0% of 1\u00a0min 33\u00a0s"),
+        ("200 … 230 µs, 5 hosts, 3 s.", "200 … 230\u00a0µs, 5 hosts, 3\u00a0s."),
+    ],
+)
+def test_a_page_does_not_break_between_a_number_and_its_unit(text: str, unbroken: str) -> None:
+    assert number_format.unbroken(text) == unbroken
 
 
 def test_the_times_of_a_sentence_have_the_unit_of_the_longest() -> None:

@@ -202,6 +202,6 @@ def test_the_answer_is_about_the_closed_loop_as_the_ladder_is(run: Run) -> None:
 
 def test_without_a_latency_limit_no_operation_is_late(run: Run) -> None:
     first, second = open_loops.rate_table(open_loops.with_rate(read(run).variants)).rows
-    late = [head.title for head in open_loops.rate_table([]).columns].index("late or skipped")
+    late = [head.title for head in open_loops.rate_table([]).columns].index("Late or skipped")
     assert first[late].text == "–"
     assert second[late].text.endswith("%")

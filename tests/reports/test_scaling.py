@@ -101,7 +101,7 @@ def test_clients_with_several_workers_are_counted_by_connections(run: Run) -> No
     titles = [chart["x_axis"] for _title, chart in (*scaling.curves(series), *scaling.cpu_curves(series))]
     assert set(titles) == {"connections"}
     table = scaling.scaling_table(series)
-    assert table.heads[1] == "connections"
+    assert table.heads[1] == "Connections"
     assert table.caption == "Throughput, time and CPUs by connections"
 
 
@@ -119,7 +119,7 @@ def test_at_a_rate_there_is_no_efficiency(run: Run) -> None:
     for curve in run.summary["scaling"]:
         curve["rate"] = 100.0
     table = scaling.scaling_table(curves(run))
-    at = table.heads.index("efficiency")
+    at = table.heads.index("Efficiency")
     assert {(row[at].text, *row[at].values, *row[at + 1].values) for row in table.rows} == {
         ("–", *[None] * 3)
     }

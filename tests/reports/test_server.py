@@ -32,7 +32,7 @@ def test_an_unknown_wait_class_is_shown(variants: list[VariantResult]) -> None:
     assert chart is not None
     assert (chart["series"][-1]["name"], chart["series"][-1]["colour"]) == ("Quantum", "wait-other")
     assert chart["series"][-1]["values"][1] == 0
-    assert server.wait_table(variants).heads[-2:] == ("Quantum", "most frequent")
+    assert server.wait_table(variants).heads[-2:] == ("Quantum", "Most frequent")
 
 
 def test_wait_events_are_sorted_by_frequency(variants: list[VariantResult]) -> None:

@@ -53,7 +53,7 @@ def test_a_step_has_the_processes_and_the_cpus_of_its_servers(run: Run) -> None:
     run.variants.filter(route="web_tls").update(cpu_account={"web_workers": 9, "cpus": 4})
     (table,) = staircases.tables(read(run))
     heads = [column.head for column in table.columns[-2:]]
-    assert heads == ["web processes", "servers’ CPUs"]
+    assert heads == ["Web processes", "Servers’ CPUs"]
     sizes = {row[0].text: [cell.text for cell in row[-2:]] for row in table.rows}
     assert (sizes["web_nginx"], sizes["web_tls"]) == (["7", "3"], ["9", "4"])
     second = run_json(run)["staircases"][0]["steps"][1]

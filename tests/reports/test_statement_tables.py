@@ -57,8 +57,9 @@ def test_times_are_those_of_all_calls_and_shares_those_of_the_last_layer() -> No
         ],
     }
     (table,) = statement_tables.tables(environment)
-    assert [column.head for column in table.columns][2:] == [
-        "calls", "rows", "CPU of the server, µs", "libpq (C), µs", "Django cursor, µs", "share",
+    assert [column.head for column in table.columns] == [
+        "Statement", "Text, values masked", "Calls", "Rows", "CPU of the server, µs", "libpq (C), µs",
+        "Django cursor, µs", "Share",
     ]  # fmt: skip
     assert texts(table) == [
         ["1", "a", "1", "1", "20.0", "50.0", "100", "25.0 %"],

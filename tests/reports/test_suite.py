@@ -339,10 +339,10 @@ def named_means(run: Run) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("more", "column"),
     [
-        ({}, "mode compared with"),
+        ({}, "Mode compared with"),
         ({"environment": "new"}, "Python environment"),
-        ({"rate": 500.0}, "rate"),
-        ({"hosts": 2}, "load hosts"),
+        ({"rate": 500.0}, "Rate"),
+        ({"hosts": 2}, "Load hosts"),
     ],
 )
 def test_the_rows_of_the_means_can_be_told_apart(more: dict[str, Any], column: str) -> None:
@@ -354,7 +354,7 @@ def test_the_rows_of_the_means_can_be_told_apart(more: dict[str, Any], column: s
     found = named_means(run)
     assert len(found) == len(set(found)) == 4
     shown = {each.title for each in suite.mean_table(read(run)).shown().columns}
-    assert shown & {"mode compared with", "Python environment", "rate", "load hosts"} == {column}
+    assert shown & {"Mode compared with", "Python environment", "Rate", "Load hosts"} == {column}
 
 
 def test_each_number_of_load_hosts_has_its_own_means() -> None:

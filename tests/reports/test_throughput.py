@@ -34,7 +34,7 @@ def test_the_latency_table_has_the_variation_beside_the_standard_deviation(run: 
     variants = list(run.variants.all())
     variants[1].latency_us = {"mean": 40.0}
     table = charts.latency_table(variants).shown()
-    at = table.heads.index("variation, of the mean")
+    at = table.heads.index("Variation, of the mean")
     assert table.heads[at - 1].startswith("stddev")
     assert [row[at].text for row in table.rows[:2]] == ["31.0 %", "unknown"]
 
@@ -59,7 +59,7 @@ def test_a_phase_that_no_variant_has_is_no_column(run: Run) -> None:
     titles = [column.title for column in charts.cold_table(variants).columns]
     for variant in variants:
         variant.cold_us = {**variant.cold_us, "other_query_first": None, "other_query_second": None}
-    assert titles[-2:] == ["other query, first", "other query, second"]
+    assert titles[-2:] == ["Other query, first", "Other query, second"]
     assert [column.title for column in charts.cold_table(variants).columns] == titles[:-2]
 
 
@@ -85,9 +85,9 @@ def test_an_unknown_role_has_no_column(run: Run) -> None:
     table = cpu_accounting.cpu_table(variants)
     assert table.heads == (
         "Variant",
-        "client, user, µs",
-        "client, system, µs",
-        "server, µs",
-        "unattributed, µs",
+        "Client, user, µs",
+        "Client, system, µs",
+        "Server, µs",
+        "Unattributed, µs",
     )
     assert table.caption == "CPU time per operation; not known here: pooler"

@@ -13,7 +13,7 @@ from django.db.models import F
 from pgperf import signals
 from pgperf.models import ChangePoint, ComparisonResult, Run
 from pgperf.runs import changes
-from pgperf.runs.change_text import layers, levels, sentence, told
+from pgperf.runs.change_text import day, layers, levels, sentence, told
 from pgperf.runs.layer_changes import layers_of
 from tests import factories
 from tests.histories import BASE, LABEL, make_history
@@ -269,9 +269,8 @@ def test_a_restart_of_the_sites_database_keeps_no_change_back(
 def test_words(heard: list[dict[str, Any]]) -> None:
     record_all(make_history(24, lambda at: 22.0 if at < 14 else 10.0))
     [change] = steps(heard)
-    ended = Run.objects.get(pk=change.run_id).finished_at
-    assert ended
-    assert sentence(change) == f"psycopg 3 · socket: 12 µs faster since run {change.run_id}, {ended.date()}"
+    since = f"since run {change.run_id}, {day(Run.objects.get(pk=change.run_id))}"
+    assert sentence(change) == f"psycopg 3 · socket: 12 µs faster {since}"
     assert levels(change).startswith("its step over libpq (C) · socket was 22 µs and is 10 µs (1.3")
 
 

@@ -50,3 +50,9 @@ def test_notes_and_offers_stand_below_the_text_and_are_escaped() -> None:
     made = body((Cell(""), WORDS), (cell, WORDS))
     assert 'client CPU<span class="caution">&lt;b&gt;</span>' in made
     assert "<form" not in made  # the context of this test allows no start
+
+
+def test_words_are_not_broken_between_a_number_and_its_unit() -> None:
+    made = body((Cell(""), WORDS), (Cell("at most 40 %", notes=(Note("took 5 µs"),)), WORDS))
+    assert "at most 40\u00a0%<span" in made
+    assert "took 5\u00a0µs" in made

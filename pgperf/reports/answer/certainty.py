@@ -10,7 +10,7 @@ from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.verdict import LIKELY
 from pgperf.models import VariantResult
 from pgperf.reports import load_hosts, verdicts
-from pgperf.reports.answer.grades import disturbances, graded, worst
+from pgperf.reports.answer.grades import disturbances, graded, mark, worst
 from pgperf.reports.answer.judged import judged, load_of
 from pgperf.reports.answer.more import more
 from pgperf.reports.answer.point import Point
@@ -34,7 +34,7 @@ def point(rows: RunRows) -> Point:
         lines = (*map(Note, _first(failed)), Note(graded(grade, load_of([row], rows) if row else "")), *lines)
         return Point(_("How sure"), (_failed(len(failed)),), lines, str(GradeWord.POOR), anchor)
     return Point(
-        _("How sure"), (graded(grade, load_of([row], rows) if row else ""),), lines, str(grade.word), anchor
+        _("How sure"), (graded(grade, load_of([row], rows) if row else ""),), lines, mark(grade), anchor
     )
 
 

@@ -25,6 +25,13 @@ def _rank(grade: Grade) -> tuple[int, float]:
     return known.index(grade.word) if grade.word in known else 1, grade.share or 0.0
 
 
+def mark(grade: Grade) -> str:
+    """That of a point about it. Much disturbed is a caution here as on all pages: a cross is for what
+    failed.
+    """
+    return str(GradeWord.FAIR if grade.word == GradeWord.POOR else grade.word)
+
+
 def graded(grade: Grade, load: str = "") -> str:
     """`load`: how many clients were measured, where the run has several numbers of clients."""
     texts = {

@@ -10,10 +10,11 @@ from pgperf.runs.change_text import sentence
 
 @dataclass(frozen=True)
 class Point:
-    """A question with its answer; `lines` are the evidence. `mark` is "good", "fair" or "poor"
-    where the answer is a grade. `anchor`: the section with all of the evidence. `benchmarks`: names
-    of those that measure what is advised. `before`: the run that this one is set against, `change`:
-    the newest lasting change over the runs, `longest`: other runs of the benchmark.
+    """A question with its answer; `lines` are the evidence. `mark` is "good", "fair" or "poor",
+    which pages show as a tick, an exclamation mark or a cross. `anchor`: the section with all of the
+    evidence. `benchmarks`: names of those that measure what is advised. `before`: the run that this
+    one is set against, `change`: the newest lasting change over the runs, `longest`: other runs of the
+    benchmark.
     """
 
     question: str

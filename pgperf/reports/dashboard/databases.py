@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.verdict_kinds import DISTURBED
 from pgperf.models import Database
 from pgperf.reports import number_format
 from pgperf.reports.dashboard.headlines import Headline
@@ -38,6 +39,12 @@ class DatabaseCard:
     def verdict(self) -> ShownVerdict | None:
         """The verdict of a run that is no suite."""
         return self.verdicts[0] if self.headline and self.headline.row and self.verdicts else None
+
+    @property
+    def grade(self) -> str:
+        """How undisturbed the measurement was; "" where the verdict says that it was disturbed."""
+        verdict = self.verdict
+        return "" if verdict is None or DISTURBED in verdict.named else verdict.grade
 
     @property
     def words(self) -> dict[str, int]:

@@ -28,7 +28,7 @@ def time_bar(row: VariantResult) -> list[Part]:
     """The parts that take time; none for a variant without a CPU account."""
     known = {part: us for part, us in time_parts(row).items() if us}
     total = sum(known.values())
-    shares = {part: us / total for part, us in known.items()}
+    shares = [us / total for us in known.values()]
     unit = unit_of([total])
     titles = role_names()
     return [
@@ -36,10 +36,12 @@ def time_bar(row: VariantResult) -> list[Part]:
             name=part,
             title=titles[part],
             time=number_format.time(known[part], unit),
-            share=_percent(share),
+            share=_percent(share, whole),
             segment=segment,
         )
-        for (part, share), segment in zip(shares.items(), inline_svg.bar([*shares.values()]), strict=True)
+        for part, share, whole, segment in zip(
+            known, shares, whole_percents(shares), inline_svg.bar(shares), strict=True
+        )
     ]
 
 
@@ -49,5 +51,17 @@ def described(bar: Sequence[Part]) -> str:
     return ", ".join(f"{part.title} {part.share}" for part in by_size)
 
 
-def _percent(share: float) -> str:
-    return _("under 1 %") if share < 0.01 else f"{round(share * 100)} %"
+def whole_percents(shares: Sequence[float]) -> list[int]:
+    """Shares of 1 that are all of it, as whole percentages that add up to 100: those that lose most
+    when they are rounded down are rounded up.
+    """
+    exact = [100 * share for share in shares]
+    found = [int(each) for each in exact]
+    by_loss = sorted(range(len(exact)), key=lambda at: found[at] - exact[at])
+    for at in by_loss[: 100 - sum(found)]:
+        found[at] += 1
+    return found
+
+
+def _percent(share: float, whole: int) -> str:
+    return _("under 1 %") if share < 0.01 else f"{whole} %"

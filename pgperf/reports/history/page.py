@@ -112,9 +112,9 @@ def run_table(history: History, step: Step) -> Table:
     """A row for each run, the newest first."""
     columns = (
         text_column(_("Run")),
-        time_column(_("step") if step.below else _("time")),
+        time_column(_("Step") if step.below else _("Time")),
         interval_column(),
-        *([Column(_("ratio")), interval_column()] if step.below else []),
+        *([Column(_("Ratio")), interval_column()] if step.below else []),
         text_column(_("What happened")),
     )
     events = _events(history, step)
@@ -126,9 +126,9 @@ def step_table(history: History) -> Table:
     """Every step as it is now, with its last change."""
     columns = (
         text_column(_("Step")),
-        time_column(_("now")),
+        time_column(_("Now")),
         interval_column(),
-        Column(_("ratio")),
+        Column(_("Ratio")),
         text_column(_("Last change")),
     )
     rows = [_step_row(history, step) for step in history.steps]
@@ -137,7 +137,7 @@ def step_table(history: History) -> Table:
 
 def environment_table(history: History, runs: Sequence[Run]) -> Table | None:
     """What differs from the run before, of these runs, the newest first."""
-    columns = tuple(map(text_column, (_("Run"), _("What"), _("before"), _("after"))))
+    columns = tuple(map(text_column, (_("Run"), _("What"), _("Before"), _("After"))))
     rows = [
         (words(_run_title(run)), *difference_cells(each))
         for run in reversed(runs)

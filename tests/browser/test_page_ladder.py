@@ -40,7 +40,7 @@ def test_labels_are_broken_again_in_a_narrower_window(page: Page, run: Run) -> N
     page.reload(wait_until="load")
     page.evaluate(CHARTS_STAND)
     wide = chart(page, "chart-latency")["labels"]
-    look(page, 800, "light")
+    look(page, 500, "light")
     page.wait_for_function(
         f"wide => JSON.stringify(({CHART})('chart-latency').labels) !== JSON.stringify(wide)", arg=wide
     )

@@ -7,7 +7,6 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.analysis.outcome import DIFFERS, EQUIVALENT
 from pgperf.analysis.run_comparison import OVER, TIME, Change, changes
-from pgperf.core.records import Variant
 from pgperf.models import ChangePoint, Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.compared_run import all_stored
@@ -46,7 +45,7 @@ def _inconclusive(change: Change) -> str:
     return _("Inconclusive: the intervals are too wide to set it against %(run)s.")
 
 
-def evidence(row: Variant | VariantResult, by_measure: ByMeasure) -> str:
+def evidence(row: VariantResult, by_measure: ByMeasure) -> str:
     """The times of both runs, and the ratio to the layer below all others, which a slower machine
     leaves as it is.
     """
@@ -59,6 +58,21 @@ def evidence(row: Variant | VariantResult, by_measure: ByMeasure) -> str:
         relative = _("relative to %(base)s %(after)s instead of %(before)s (%(outcome)s)")
         told.append(relative % _relative(over, layer_title(over.base.layer)))
     return f"{variant_title(row)}: {'; '.join(told)}"
+
+
+def answer(change: Change) -> str:
+    """The times of both runs and whether they differ, in one sentence."""
+    if change.is_doubted:
+        outcome = _("inconclusive because a disturbance may explain it")
+    elif change.outcome != DIFFERS:
+        outcome = outcome_text(change.outcome)
+    else:
+        outcome = _("slower") if change.ratio.centre > 1 else _("faster")
+    text = _(
+        "%(variant)s: %(after)s instead of %(before)s %(unit)s (%(ratio)s, 95 %% interval %(interval)s),"
+        " %(outcome)s."
+    )
+    return text % {**_numbers(change), "variant": variant_title(change.variant), "outcome": outcome}
 
 
 def _numbers(change: Change) -> dict[str, str]:
@@ -82,7 +96,7 @@ def largest(rows: Sequence[VariantResult], by_measure: ByMeasure) -> VariantResu
 
 def no_change(count: int) -> str:
     """That none lasted in so many runs; "" if these are too few to look for one."""
-    return _("No lasting change in the last %d runs.") % count if count >= LEAST_RUNS else ""
+    return _("None of the last %d runs began a lasting change.") % count if count >= LEAST_RUNS else ""
 
 
 def newest(changes: Iterable[ChangePoint], labels: Collection[str]) -> ChangePoint | None:

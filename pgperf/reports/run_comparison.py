@@ -49,7 +49,11 @@ from pgperf.reports.table import (
     time_column,
     words,
 )
+from pgperf.reports.verdicts import nearest_to_a_site
 from pgperf.runs import state
+
+#: Routes whose times come first on a page.
+_MOST_ANSWERS = 6
 
 
 @dataclass(frozen=True)
@@ -120,15 +124,12 @@ class RunComparison:
         return found or [_nothing_found(told)]
 
     @property
-    def answer(self) -> str:
-        """How the headline figure changed; "" of a suite, whose workloads share it."""
-        found = {(change.variant.label, change.measure): change for change in self.changes}
-        variants = [change.variant for change in self.of(TIME)]
-        own = headline(variants) if variants else []
-        if len(own) != 1:
-            return ""
-        told = earlier_run.sentence(found[own[0].label, TIME], self.before)
-        return f"{told} {earlier_run.evidence(own[0], found)}."
+    def answers(self) -> list[str]:
+        """How the time of what is nearest to a site changed, over each route; none of a suite."""
+        times = {change.variant: change for change in self.of(TIME)}
+        if not times or len(headline([*times])) > 1:
+            return []
+        return [earlier_run.answer(times[each]) for each in nearest_to_a_site(times)][:_MOST_ANSWERS]
 
     @property
     def step_chart(self) -> Chart | None:

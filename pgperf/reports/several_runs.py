@@ -78,10 +78,9 @@ class SeveralRuns:
 
     @property
     def headlines(self) -> list[tuple[Run, list[str]]]:
-        """What differs from the baseline, in sentences for each run, the headline figure first."""
+        """What differs from the baseline: for each run first what is nearest to a site."""
         return [
-            (found.after, [*filter(None, [found.answer]), *found.sentences(_("the baseline"))])
-            for found in self.comparisons
+            (found.after, [*found.answers, *found.sentences(_("the baseline"))]) for found in self.comparisons
         ]
 
     @property

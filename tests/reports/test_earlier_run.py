@@ -144,7 +144,7 @@ def test_a_change_that_lasts_is_told_after_the_run_before_has_it_too() -> None:
 
 
 def test_without_a_change_that_lasts_it_says_so() -> None:
-    said = "No lasting change in the last 9 runs."
+    said = "None of the last 9 runs began a lasting change."
     before, run = stored(), stored()
 
     def sentences(count: int, *changes: ChangePoint) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def test_a_suite_has_the_last_change_only() -> None:
     before, run = (add_cpu_accounts(make_catalog_run("driver-suite-published")) for _ in range(2))
     assert QUESTION not in {each.question for each in answer.points(read(run, before))}
     (none,) = [each for each in answer.points(read(run, before, counted=9)) if each.question == QUESTION]
-    assert none.sentences == ("No lasting change in the last 9 runs.",)
+    assert none.sentences == ("None of the last 9 runs began a lasting change.",)
     label = run.variants.exclude(layer="libpq").values_list("label", flat=True)[0]
     found = change(before, label, 5)
     point = told(run, before)

@@ -22,7 +22,7 @@ from pgperf.access import permissions
 from pgperf.core.exceptions import PgperfError
 from pgperf.db.now import Now
 from pgperf.models import Run, Schedule
-from pgperf.runs import dates, state
+from pgperf.runs import state
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ Outcome = Schedule.Outcome
 GRACE = timedelta(minutes=30)
 #: `django.contrib.admin.models.ADDITION`, which only a site with the admin can import.
 _ADDITION = 1
+#: Of a stored reason, which people of any language read.
+_SHOWN_TIME = "%Y-%m-%d %H:%M"
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def _skipped_before(taken: Any) -> str:
     since, last = _aware(taken.due_at), _last_of(taken)
     if since >= last:
         return ""
-    first, end = (dates.moment(each.astimezone(zone())) for each in (since, last))
+    first, end = (each.astimezone(zone()).strftime(_SHOWN_TIME) for each in (since, last))
     tried = _tried_at(taken)
     why = "pgperf failed" if tried and tried >= since else "nothing looked for due schedules"
     return f"The times from {first} to before {end} were skipped: {why}."

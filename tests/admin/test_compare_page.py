@@ -78,6 +78,7 @@ def test_a_much_disturbed_run_is_named_and_decides_nothing(admin_page: Client, r
     for pair in ((slower, run), (run, slower)):
         shown = text(admin_page, *pair)
         assert f"{slower}: {worst}" in shown
+        assert "inconclusive because a disturbance may explain it." in shown
         assert '<td class="words differs">' not in shown
         assert "Inconclusive comparisons: " in shown
         assert "A disturbance may explain a difference." in shown

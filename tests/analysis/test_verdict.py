@@ -38,6 +38,9 @@ def test_a_wait_for_a_cpu_is_said_from_a_hundredth_of_the_time_on() -> None:
     assert "queue" not in judge(row(queue={"client": 2.0}))["evidence"]
     said = "client CPU: 165 of 211 µs and 2.2 µs in its run queue; network and wake-up 23 µs, server 21 µs"
     assert judge(row(queue={"client": 2.2}))["evidence"] == said
+    both = judge(row(queue={"client": 2.2, "server": 9.0}))["evidence"]
+    assert both.startswith("client CPU: 165 of 211 µs and 2.2 µs in its run queue; ")
+    assert "other run queue 9.0 µs" in both
 
 
 @pytest.mark.parametrize(

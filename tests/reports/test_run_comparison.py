@@ -14,6 +14,7 @@ from pgperf.reports import step_changes
 from pgperf.reports.run_comparison import compare_runs, run_comparison_json
 from tests import factories
 from tests.analysis.synthetic import variant
+from tests.catalog_runs import make_catalog_run
 
 pytestmark = pytest.mark.django_db
 
@@ -32,6 +33,24 @@ def test_a_field_that_an_older_version_lacked_has_its_old_meaning() -> None:
     assert compare_runs(ended(definition=old), ended(definition=now)).definition == []
     several = compare_runs(ended(definition=old), ended(definition={**now, "workers": 2}))
     assert [tuple(each) for each in several.definition] == [("workers", "1", "2")]
+
+
+def test_the_time_nearest_to_a_site_comes_first_over_each_route() -> None:
+    before, after = ended(), factories.make_results(factories.make_run(), slower={"django_orm": 1.1})
+    for pair, word in ((before, after), "slower"), ((after, before), "faster"):
+        found = compare_runs(*pair).answers
+        assert [each.partition(":")[0] for each in found] == [
+            f"Django ORM · {route}" for route in factories.ROUTES
+        ]
+        assert all(each.endswith(f", {word}.") for each in found)
+    assert all(each.endswith(", equivalent.") for each in compare_runs(before, ended()).answers)
+
+
+def test_a_suite_has_no_time_nearest_to_a_site() -> None:
+    before, after = (make_catalog_run("driver-suite-published") for _ in range(2))
+    found = compare_runs(before, after)
+    assert found.changes
+    assert found.answers == []
 
 
 def test_a_partial_run_is_named() -> None:

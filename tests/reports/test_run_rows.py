@@ -3,6 +3,7 @@
 import pytest
 
 from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.core.records import Variant
 from pgperf.models import Run
 from pgperf.reports.run_rows import RunRows, once, read
 from tests import factories
@@ -18,6 +19,18 @@ def test_a_page_parses_each_row_once(run: Run, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(VariantSummary, "from_json", None)
     assert all(each.record for each in rows.variants)
     assert all(each.variant.record and each.baseline.record for each in rows.comparisons)
+    monkeypatch.setattr(Variant, "of_values", None)
+    assert all(each.identity.layer == each.layer for each in rows.variants)
+
+
+def test_a_saving_is_at_least_the_near_end_of_the_comparison_s_interval(run: Run) -> None:
+    rows = read(run)
+    row = next(each for each in rows.comparisons if each.variant.layer == "django_orm" and each.delta_us > 0)
+    upper, lower = row.variant.label, row.baseline.label
+    assert rows.savings[upper, lower] == row.delta_low_us
+    assert rows.savings[lower, upper] == -row.delta_high_us
+    row.delta_low_us = None
+    assert (upper, lower) not in RunRows(run, rows.variants, rows.comparisons).savings
 
 
 def test_elsewhere_a_changed_row_has_a_changed_record(run: Run) -> None:

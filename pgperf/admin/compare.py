@@ -12,10 +12,12 @@ from pgperf.models import Run
 from pgperf.reports.compared_run import previous
 from pgperf.reports.run_comparison import RunComparison, compare_runs
 from pgperf.reports.run_json import TERMINAL
+from pgperf.runs.reader import same_reader
 
 _CHOICES = 20
 
 
+@same_reader()
 def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
     """Compare `run` with the run whose primary key `with` gives: the older one is the first, with
     `swap` the second.

@@ -19,12 +19,14 @@ from pgperf.reports.csv_results import CSV_TYPE
 from pgperf.reports.history import Asked, History, files
 from pgperf.reports.history import page as shown
 from pgperf.runs.change_text import step_title
+from pgperf.runs.reader import same_reader
 
 FILES = ("history.csv", "history.json")
 #: Changes that the page tells; the table of all steps and the files have the others.
 _MOST_CHANGES = 20
 
 
+@same_reader()
 def history_page(
     page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, *, may_export: bool, may_start: bool
 ) -> TemplateResponse:

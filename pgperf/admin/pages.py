@@ -10,6 +10,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 
 from pgperf.checks import CHART_JS
+from pgperf.runs.reader import same_reader
 
 
 class StylesheetMixin:
@@ -25,7 +26,14 @@ def render(
     """Render a pgperf template inside the admin site that `page` belongs to."""
     request.current_app = page.admin_site.name
     common = {**page.admin_site.each_context(request), "opts": page.opts, "media": page.media}
-    return TemplateResponse(request, template, common | context)
+    return _Page(request, template, common | context)
+
+
+class _Page(TemplateResponse):
+    @property
+    def rendered_content(self) -> str:
+        with same_reader():
+            return super().rendered_content
 
 
 def url(page: admin.ModelAdmin, name: str, *args: Any) -> str:

@@ -16,6 +16,7 @@ from pgperf.reports.comparison_files import MARKDOWN_TYPE, markdown
 from pgperf.reports.html_report import HTML_TYPE, comparison_html
 from pgperf.reports.run_json import TERMINAL
 from pgperf.reports.several_runs import MOST, SeveralRuns, compare_several
+from pgperf.runs.reader import same_reader
 
 #: File name -> what makes the file, and its content type.
 FILES: dict[str, tuple[Callable[[SeveralRuns], str], str]] = {
@@ -25,6 +26,7 @@ FILES: dict[str, tuple[Callable[[SeveralRuns], str], str]] = {
 _CHOICES = 30
 
 
+@same_reader()
 def comparison_page(page: admin.ModelAdmin, request: HttpRequest, *, may_export: bool) -> HttpResponse:
     """The runs that `runs` numbers over the one of `baseline`; a choice of runs without them.
 

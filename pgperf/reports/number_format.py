@@ -9,10 +9,10 @@ from datetime import datetime
 from functools import lru_cache, partial
 
 from django.utils.formats import number_format
-from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from pgperf.core.time_units import TimeUnit, decimals, unit_of
+from pgperf.runs import reader
 from pgperf.runs.unit_titles import unit_title
 
 #: Decimals of a number at an axis.
@@ -175,7 +175,7 @@ def _parts(first: str, second: str, number_of_first: int, number_of_second: int)
 
 def _fixed(value: float, digits: int) -> str:
     """Rounded here, since number_format cuts off what it does not show; 0 has no sign."""
-    return _localized(round(value, digits) or 0, digits, get_language())
+    return _localized(round(value, digits) or 0, digits, reader.language())
 
 
 @lru_cache(maxsize=8192)

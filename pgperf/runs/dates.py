@@ -6,21 +6,28 @@ Files that programs read have ISO 8601 instead.
 from datetime import date, datetime
 from functools import lru_cache
 
+from django.conf import settings
 from django.utils.formats import date_format
-from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
-from django.utils.translation import get_language
+from django.utils.timezone import is_aware, localtime
+
+from pgperf.runs import reader
 
 _SPACE, _NO_BREAK_SPACE = " ", "\u00a0"
 
 
 def moment(when: datetime) -> str:
     """The day and the time by the site's clocks: “Nov. 30, 2026, 9:11 a.m.”."""
-    return _unbroken(date_format(template_localtime(when), "DATETIME_FORMAT"))
+    return _unbroken(date_format(_local(when), "DATETIME_FORMAT"))
 
 
 def day(when: datetime) -> str:
     """The day by the site's clocks: “Nov. 30, 2026”."""
-    return _day(template_localtime(when).date(), get_language())
+    return _day(_local(when).date(), reader.language())
+
+
+def _local(when: datetime) -> datetime:
+    """As templates do."""
+    return localtime(when, reader.timezone()) if settings.USE_TZ and is_aware(when) else when
 
 
 @lru_cache(maxsize=4096)

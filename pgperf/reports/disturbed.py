@@ -1,4 +1,4 @@
-"""Which of many runs were much disturbed, as lists and histories show it."""
+"""Which of many runs were much disturbed, as lists show it."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -24,13 +24,9 @@ def runs_in_doubt(runs: Collection[int]) -> frozenset[int]:
     )
 
 
-def variants_in_doubt(runs: Collection[int], labels: Iterable[str]) -> frozenset[tuple[int, str]]:
-    """The run and the label of each variant that was much disturbed; in one query."""
-    return frozenset(_poor(runs, label__in=set(labels)))
-
-
-def _poor(runs: Collection[int], **more: object) -> Iterable[tuple[int, str]]:
-    rows = VariantResult.objects.order_by().filter(run__in=runs, control=0, **more)
+def _poor(runs: Collection[int]) -> Iterable[tuple[int, str]]:
+    """The run and the label of each variant that was much disturbed."""
+    rows = VariantResult.objects.order_by().filter(run__in=runs, control=0)
     return rows.filter(verdict__grade__word=GradeWord.POOR).values_list("run_id", "label")
 
 

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
@@ -126,7 +128,17 @@ def title(label: str) -> str:
     return _LAYER.sub(lambda found: LAYERS[found[0]].title if found[0] in LAYERS else found[0], label)
 
 
-def day(run: Run) -> str:
+class Ended(Protocol):
+    """A run, or a row that has its times."""
+
+    @property
+    def finished_at(self) -> datetime | None: ...
+
+    @property
+    def requested_at(self) -> datetime: ...
+
+
+def day(run: Ended) -> str:
     """The day of its end."""
     return dates.day(run.finished_at or run.requested_at)
 

@@ -5,17 +5,20 @@ of the two beside it. The lowest layer has no step: its figure is its time per o
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
+from pgperf.analysis.grade import GradeWord
 from pgperf.core.records import VARIANT_FIELDS, Variant
 from pgperf.models import ComparisonResult, Run, VariantResult
 
 #: Layers that cannot have workers stand beside the workers of others, with as many connections.
 _BESIDE = frozenset({"layer", "clients", "workers"})
+#: Variants whose comparisons one query asks for.
+_AT_ONCE = 10_000
 
 
 class Step(NamedTuple):
@@ -29,6 +32,7 @@ class Step(NamedTuple):
 class Point:
     """A step in one run: µs and the ratio to the layer below, each with its 95 % interval where the
     run gave one; `ratio` is None for the lowest layer. `time_us` is the variant's time per operation.
+    `is_disturbed`: others much disturbed one of the two variants.
     """
 
     us: float
@@ -38,6 +42,7 @@ class Point:
     low_ratio: float | None = None
     high_ratio: float | None = None
     time_us: float | None = None
+    is_disturbed: bool = False
 
     @property
     def half_width_us(self) -> float | None:
@@ -87,11 +92,13 @@ def steps_of(run: int, using: str | None = None) -> dict[Step, Variant]:
 
 
 def series_of(runs: Sequence[int], steps: Iterable[Step], using: str | None = None) -> dict[Step, Series]:
-    """The series of each step over these runs, without the runs that lack it; in two queries."""
+    """The series of each step over these runs, without the runs that lack it; in two queries, more
+    only where the runs have very many steps.
+    """
     wanted = list(steps)
-    times = _times(runs, wanted, using)
-    found = _differences(runs, wanted, times, using)
-    found |= {(run, Step(label)): point for (run, label), point in times.items()}
+    results = _results(runs, wanted, using)
+    found = {(each.run, Step(each.label)): each.time for each in results.values() if each.time}
+    found |= _differences(wanted, results, using)
     return {step: {run: found[run, step] for run in runs if (run, step) in found} for step in wanted}
 
 
@@ -103,45 +110,63 @@ def _stands_on(variants: Mapping[int, tuple[str, Variant]], variant: int, baseli
     return "layer" in differs and differs <= _BESIDE
 
 
-def _times(runs: Sequence[int], steps: Sequence[Step], using: str | None) -> dict[tuple[int, str], Point]:
-    rows = VariantResult.objects.using(using).order_by().filter(run__in=runs, us_per_op__isnull=False)
-    rows = rows.filter(label__in={step.variant for step in steps})
-    columns = ("run_id", "label", "us_per_op", "us_per_op_low", "us_per_op_high")
+@dataclass(frozen=True)
+class _Result:
+    """A variant of a run; `time` is None where it has none."""
+
+    run: int
+    label: str
+    is_disturbed: bool
+    time: Point | None
+
+
+def _results(runs: Sequence[int], steps: Sequence[Step], using: str | None) -> dict[int, _Result]:
+    """By primary key, those of the steps and of what they stand on."""
+    labels = {label for step in steps for label in step if label}
+    rows = VariantResult.objects.using(using).order_by().filter(run__in=runs, label__in=labels)
+    rows = rows.annotate(is_poor=Q(verdict__grade__word=GradeWord.POOR))
+    columns = ("pk", "run_id", "label", "is_poor", "us_per_op", "us_per_op_low", "us_per_op_high")
     return {
-        (run, label): Point(us, low, high, time_us=us)
-        for run, label, us, low, high in rows.values_list(*columns)
+        pk: _Result(run, label, bool(is_poor), _time(*us, is_disturbed=bool(is_poor)))
+        for pk, run, label, is_poor, *us in rows.values_list(*columns)
     }
 
 
+def _time(us: float | None, low: float | None, high: float | None, *, is_disturbed: bool) -> Point | None:
+    return None if us is None else Point(us, low, high, time_us=us, is_disturbed=is_disturbed)
+
+
 def _differences(
-    runs: Sequence[int], steps: Sequence[Step], times: Mapping[tuple[int, str], Point], using: str | None
+    steps: Sequence[Step], results: Mapping[int, _Result], using: str | None
 ) -> dict[tuple[int, Step], Point]:
     found: dict[tuple[int, Step], Point] = {}
     uppers = {step for step in steps if step.below}
-    columns = (
-        "run_id", "variant__label", "baseline__label", "delta_us", "delta_low_us", "delta_high_us",
-        "ratio", "low", "high",
-    )  # fmt: skip
-    rows = _comparisons(runs, uppers, using).values_list(*columns)
-    for run, label, below, us, low, high, ratio, ratio_low, ratio_high in rows:
-        if (step := Step(label, below)) in uppers:
-            time = times.get((run, label))
-            time_us = time.us if time else None
-            found[run, step] = Point(us, low, high, ratio, ratio_low, ratio_high, time_us)
+    labels = {step.variant for step in uppers}
+    for upper, below, *values in _comparisons([pk for pk in results if results[pk].label in labels], using):
+        own, base = results[upper], results.get(below)
+        if base and (step := Step(own.label, base.label)) in uppers:
+            found[own.run, step] = replace(
+                Point(*values),
+                time_us=own.time.us if own.time else None,
+                is_disturbed=own.is_disturbed or base.is_disturbed,
+            )
     return found
 
 
-def _comparisons(runs: Sequence[int], steps: Iterable[Step], using: str | None) -> QuerySet[ComparisonResult]:
-    """Those of the steps, and a few others: the index of variants by run and label finds few rows, and
-    each has few comparisons.
+def _comparisons(variants: Sequence[int], using: str | None) -> Iterator[tuple[Any, ...]]:
+    """Those of the variants: by their numbers, since a join with the variants would read the whole
+    table.
     """
-    return (
-        ComparisonResult.objects.using(using)
-        .order_by()
-        .filter(
-            aa=False,
-            variant__run__in=runs,
-            variant__label__in={step.variant for step in steps},
-            baseline__label__in={step.below for step in steps},
-        )
+    columns = (
+        "variant_id",
+        "baseline_id",
+        "delta_us",
+        "delta_low_us",
+        "delta_high_us",
+        "ratio",
+        "low",
+        "high",
     )
+    every = ComparisonResult.objects.using(using).order_by().filter(aa=False).values_list(*columns)
+    for start in range(0, len(variants), _AT_ONCE):
+        yield from every.filter(variant__in=variants[start : start + _AT_ONCE])

@@ -5,22 +5,34 @@ Its runs are those of one definition. The number of queries does not depend on t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
-from itertools import chain
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, Min, QuerySet
 
 from pgperf.analysis.definition_diff import Difference
 from pgperf.core.records import Variant
 from pgperf.models import Benchmark, ChangePoint, Run, VariantResult
-from pgperf.reports.disturbed import variants_in_doubt
 from pgperf.runs.seen_changes import seen_changes
 from pgperf.runs.step_series import Point, Series, Step, series_of, steps_of
 
 #: Runs that a chart and a file have, the latest ones, and rows of one page of a table.
 MOST, PER_PAGE = 1_000, 50
-_OF_RUN = ("benchmark_id", "benchmark_name", "database_id", "database_name", "definition_hash", "quick",
-           "finished_at", "requested_at", "notes", "environment_changes", "status")  # fmt: skip
+
+
+class HistoryRun(NamedTuple):
+    """What a history tells of a run; a row of the model takes twice as long to load."""
+
+    pk: int
+    benchmark_name: str
+    database_name: str
+    definition_hash: str
+    quick: bool
+    finished_at: datetime | None
+    requested_at: datetime
+    notes: str
+    environment_changes: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -46,20 +58,18 @@ class History:
     """`runs` are those of the chart, the oldest first, and `listed` those of them in the table;
     `earlier` counts the runs before `runs`. `steps` are those of the runs, `now` has them of the
     newest run, which may lack some, `series` those that were asked for, `changes` the newest first.
-    `disturbed`: the run and the label of each variant of the series that was much disturbed.
     """
 
     benchmark: Benchmark
     line: Line
     lines: Sequence[Line]
-    runs: Sequence[Run]
+    runs: Sequence[HistoryRun]
     steps: Mapping[Step, Variant]
     now: Mapping[Step, Point]
     series: Mapping[Step, Series]
     changes: Sequence[ChangePoint]
-    disturbed: frozenset[tuple[int, str]] = frozenset()
     earlier: int = 0
-    listed: Sequence[Run] = ()
+    listed: Sequence[HistoryRun] = ()
 
     @property
     def earlier_listed(self) -> int:
@@ -92,10 +102,6 @@ class History:
 
     def changes_of(self, step: Step) -> list[ChangePoint]:
         return [each for each in self.changes if (each.label, each.below) == step]
-
-    def is_disturbed(self, run: int, step: Step) -> bool:
-        """Was one of the two variants of the step much disturbed in this run?"""
-        return any((run, label) in self.disturbed for label in step)
 
     @cached_property
     def environment_changes(self) -> dict[int, list[Difference]]:
@@ -139,7 +145,6 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
         return None
     numbers = [run.pk for run in runs]
     steps = _steps(line.last, numbers)
-    shown_steps = _asked_steps(steps, asked)
     return History(
         benchmark,
         line,
@@ -147,9 +152,8 @@ def read(benchmark: Benchmark, visible: QuerySet[Run], asked: Asked) -> History 
         runs,
         steps,
         now={step: series[line.last] for step, series in series_of([line.last], steps).items() if series},
-        series=series_of(numbers, shown_steps),
+        series=series_of(numbers, _asked_steps(steps, asked)),
         changes=seen_changes(every, same),
-        disturbed=variants_in_doubt(numbers, chain.from_iterable(shown_steps)),
         earlier=same.filter(pk__lt=numbers[0]).count(),
         listed=_listed(runs, asked.before),
     )
@@ -168,7 +172,7 @@ def longest_other(run: Run, visible: QuerySet[Run]) -> Line | None:
     return line if count > 1 and not is_own else None
 
 
-def _runs(same: QuerySet[Run], before: int | None) -> list[Run]:
+def _runs(same: QuerySet[Run], before: int | None) -> list[HistoryRun]:
     """Those of the chart: the latest ones; where the table has older ones, those up to them."""
     latest = _latest(same)
     if not latest or before is None or before > latest[0].pk:
@@ -176,11 +180,12 @@ def _runs(same: QuerySet[Run], before: int | None) -> list[Run]:
     return _latest(same.filter(pk__lt=before)) or latest
 
 
-def _latest(runs: QuerySet[Run]) -> list[Run]:
-    return sorted(runs.order_by("-pk").only(*_OF_RUN)[:MOST], key=lambda run: run.pk)
+def _latest(runs: QuerySet[Run]) -> list[HistoryRun]:
+    rows = runs.order_by("-pk").values_list(*HistoryRun._fields)[:MOST]
+    return [HistoryRun(*row) for row in reversed(rows)]
 
 
-def _listed(runs: Sequence[Run], before: int | None) -> Sequence[Run]:
+def _listed(runs: Sequence[HistoryRun], before: int | None) -> Sequence[HistoryRun]:
     """The latest ones that the reader asks for; where there are none before a number, the latest."""
     asked = [run for run in runs if before is None or run.pk < before]
     return (asked or runs)[-PER_PAGE:]

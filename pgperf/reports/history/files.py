@@ -4,9 +4,9 @@ from typing import Any
 
 import tablib
 
-from pgperf.models import ChangePoint, Run
+from pgperf.models import ChangePoint
 from pgperf.reports.csv_files import cell_text
-from pgperf.reports.history import History
+from pgperf.reports.history import History, HistoryRun
 
 _POINT = ("us", "low_us", "high_us", "ratio", "low_ratio", "high_ratio", "time_us")
 _CHANGE = ("before_us", "after_us", "low_us", "high_us", "before_ratio", "after_ratio")
@@ -24,7 +24,7 @@ def history_csv(history: History) -> str:
             if point := series.get(run.pk):
                 lead = (run.benchmark_name, run.database_name, run.definition_hash, _finished(run), *step)
                 numbers = (getattr(point, name) for name in _POINT)
-                marks = int((run.pk, *step) in begins), int(history.is_disturbed(run.pk, step))
+                marks = int((run.pk, *step) in begins), int(point.is_disturbed)
                 data.append([run.pk, *map(_text, lead), *numbers, *marks, _text(run.notes)])
     return str(data.export("csv"))
 
@@ -45,7 +45,7 @@ def history_json(history: History) -> dict[str, Any]:
                     {
                         "run": run,
                         **{name: getattr(point, name) for name in _POINT},
-                        "disturbed": history.is_disturbed(run, step),
+                        "disturbed": point.is_disturbed,
                     }
                     for run, point in series.items()
                 ],
@@ -56,7 +56,7 @@ def history_json(history: History) -> dict[str, Any]:
     }
 
 
-def _run(history: History, run: Run) -> dict[str, Any]:
+def _run(history: History, run: HistoryRun) -> dict[str, Any]:
     changed = history.environment_changes.get(run.pk, [])
     return {
         "id": run.pk,
@@ -78,7 +78,7 @@ def _change(change: ChangePoint) -> dict[str, Any]:
     }
 
 
-def _finished(run: Run) -> str | None:
+def _finished(run: HistoryRun) -> str | None:
     return run.finished_at.isoformat() if run.finished_at else None
 
 

@@ -11,10 +11,10 @@ from django.utils.translation import ngettext
 
 from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
 from pgperf.analysis.definition_diff import Difference
-from pgperf.models import ChangePoint, Run
+from pgperf.models import ChangePoint
 from pgperf.reports.chart import Chart, of_times, whisker
 from pgperf.reports.fact_names import difference_cells
-from pgperf.reports.history import History
+from pgperf.reports.history import History, HistoryRun
 from pgperf.reports.labels import colour
 from pgperf.reports.table import (
     Cell,
@@ -135,7 +135,7 @@ def step_table(history: History) -> Table:
     return Table(_("All steps"), columns, rows, "history")
 
 
-def environment_table(history: History, runs: Sequence[Run]) -> Table | None:
+def environment_table(history: History, runs: Sequence[HistoryRun]) -> Table | None:
     """What differs from the run before, of these runs, the newest first."""
     columns = tuple(map(text_column, (_("Run"), _("What"), _("Before"), _("After"))))
     rows = [
@@ -146,7 +146,7 @@ def environment_table(history: History, runs: Sequence[Run]) -> Table | None:
     return Table(_("Changes of the environment"), columns, rows, "environment") if rows else None
 
 
-def _run_row(history: History, step: Step, run: Run, events: "_Events") -> tuple[Cell, ...]:
+def _run_row(history: History, step: Step, run: HistoryRun, events: "_Events") -> tuple[Cell, ...]:
     point = history.series[step].get(run.pk)
     happened = words("; ".join(events.of(run)))
     if point is None:
@@ -186,7 +186,7 @@ class _Events:
     disturbed: Collection[int]
     environment: Mapping[int, Sequence[Difference]]
 
-    def of(self, run: Run) -> list[str]:
+    def of(self, run: HistoryRun) -> list[str]:
         """A disturbance, the changes of this step and of the environment, and the run's note."""
         found = [_("much disturbed")] if run.pk in self.disturbed else []
         found += [_short(each) for each in self.changes.get(run.pk, ())]
@@ -196,7 +196,7 @@ class _Events:
             found.append(ngettext("%d more difference", "%d more differences", more) % more)
         return [*found, *filter(None, [_first_line(run.notes) if run.notes else ""])]
 
-    def kinds(self, run: Run) -> list[str]:
+    def kinds(self, run: HistoryRun) -> list[str]:
         """Those of its marks."""
         marked = {
             "change": run.pk in self.changes,
@@ -210,7 +210,7 @@ def _events(history: History, step: Step) -> _Events:
     changes: dict[int, list[ChangePoint]] = {}
     for each in history.changes_of(step):
         changes.setdefault(each.run_id, []).append(each)
-    disturbed = {run for run, label in history.disturbed if label in step}
+    disturbed = {run for run, point in history.series[step].items() if point.is_disturbed}
     return _Events(changes, disturbed, history.environment_changes)
 
 
@@ -223,7 +223,7 @@ def _first_line(text: str) -> str:
     return Truncator(text.strip().partition("\n")[0]).chars(_MOST_TEXT)
 
 
-def _run_title(run: Run) -> str:
+def _run_title(run: HistoryRun) -> str:
     return f"#{run.pk} · {day(run)}"
 
 
@@ -288,7 +288,7 @@ def _levels(values: Sequence[float | None], begins: Sequence[int]) -> list[float
     return found
 
 
-def _marks(runs: Sequence[Run], events: _Events) -> list[dict[str, object]]:
+def _marks(runs: Sequence[HistoryRun], events: _Events) -> list[dict[str, object]]:
     """Where a level begins, where the environment differs, and which runs have a note."""
     told = ((at, events.kinds(run), events.of(run)) for at, run in enumerate(runs))
     return [{"at": at, "kinds": kinds, "texts": texts} for at, kinds, texts in told if texts]

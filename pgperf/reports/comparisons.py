@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import partial
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.core.records import Variant
@@ -29,6 +30,7 @@ from pgperf.reports.table import (
     words,
 )
 
+_OUTCOMES = (gettext_noop("differs"), gettext_noop("equivalent"), gettext_noop("inconclusive"))
 #: The fields that a label may show.
 _NAMED = [each for each in fields(Variant) if each.name not in ("control", "named")]
 
@@ -118,8 +120,7 @@ def baseline_text(row: ComparisonResult) -> str:
 
 def outcome_text(outcome: str) -> str:
     """The outcome as people read it."""
-    words = {"differs": _("differs"), "equivalent": _("equivalent"), "inconclusive": _("inconclusive")}
-    return words.get(outcome, outcome)
+    return _(outcome) if outcome in _OUTCOMES else outcome
 
 
 def outcome_note() -> str:

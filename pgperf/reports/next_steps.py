@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from pgperf.analysis.grade import Grade, Source
 from pgperf.analysis.next_step import NO_SAVINGS, Advice, Distance, NextStep, Savings, next_step, setting
@@ -174,69 +175,70 @@ def _advice(found: NextStep, verdict: Verdict) -> str:
         return _("Make these figures known, then measure again: %s.") % ", ".join(verdict.finding.missing)
     if found.advice == Advice.QUIET:
         return _quieter(verdict)
-    return _sentences().get(found.advice, "")
+    return _(_SENTENCES[found.advice]) if found.advice in _SENTENCES else ""
 
 
-def _sentences() -> dict[str, str]:
-    return {
-        Advice.KEEP_CONNECTIONS: _(
-            "Keep connections open: connecting and closing take half of the time or more."
-        ),
-        Advice.CLIENT_CODE: _(
-            "Do less in the client: fetch fewer rows or columns, take dictionaries instead of objects, or a faster"
-            " driver."
-        ),
-        Advice.CLIENT_ROWS: _("Do less in the client: fetch fewer rows or columns."),
-        Advice.STATEMENT: _(
-            "Look at the statement with EXPLAIN: its work in the server is the largest part of the time."
-        ),
-        Advice.PREPARE: _(
-            "Look at the statement with EXPLAIN: its work in the server is the largest part of the time. Or send it"
-            " prepared, so that it is not planned each time."
-        ),
-        Advice.COPY: _(
-            "Give the server less to do for each row: fewer indexes, constraints and triggers on the table."
-        ),
-        Advice.ROUND_TRIPS: _(
-            "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."
-        ),
-        Advice.PAGE_ROUND_TRIPS: _(
-            "Make fewer round trips: fewer statements for each page, or servers that are nearer to each other."
-        ),
-        Advice.POOL: _("Increase the size of the pool, or use fewer clients at the same time."),
-        Advice.PROCESSES: _(
-            "Use several processes instead of workers in one: they do not share a GIL or an event loop."
-        ),
-        Advice.CLIENT_CPUS: _("Give the clients more CPUs, or run fewer of them at the same time."),
-        Advice.SERVER_CPUS: _(
-            "Give the server more CPUs, or reduce the work of each statement (EXPLAIN shows it)."
-        ),
-        Advice.POOLER: _("Run several poolers, or leave the pooler out where connections persist."),
-        Advice.PROXY: _(
-            "Let the proxy do less: fewer filters, no compression of short pages, kept connections."
-        ),
-        Advice.VIEW: _("Do less in the view and the template: fewer objects, fewer fields, a cached part."),
-        Advice.WEB_CPUS: _("Give the web server more CPUs, or reduce the work of the view."),
-        Advice.WEB_WORKERS: _(
-            "Start more workers of the web server: each is busy with a request, and requests wait for one."
-        ),
-        Advice.NETWORK: _(
-            "Spread the load over more load hosts, or let each operation read less: the network is saturated."
-        ),
-        Advice.LOCKS: _("Hold locks for a shorter time: the clients wait for each other."),
-        Advice.DISKS: _("Read less from disk: an index, fewer columns, or more shared_buffers."),
-        Advice.REQUESTS: _(
-            "See the table of requests for the reasons why they failed, fix the cause, and measure again."
-        ),
-        Advice.TIME: _(
-            "Give the run a larger time budget or fewer variants: its time was up before the diagnostic slices, which"
-            " divide the waiting."
-        ),
-        Advice.RATE: _("Ask for a higher rate, or a closed loop, to see the bottleneck."),
-        Advice.SERVER_WAITS: _(
-            "See which wait event the server’s sessions are in, in the table of diagnostics."
-        ),
-    }
+_SENTENCES: dict[str, str] = {
+    Advice.KEEP_CONNECTIONS: gettext_noop(
+        "Keep connections open: connecting and closing take half of the time or more."
+    ),
+    Advice.CLIENT_CODE: gettext_noop(
+        "Do less in the client: fetch fewer rows or columns, take dictionaries instead of objects, or a faster"
+        " driver."
+    ),
+    Advice.CLIENT_ROWS: gettext_noop("Do less in the client: fetch fewer rows or columns."),
+    Advice.STATEMENT: gettext_noop(
+        "Look at the statement with EXPLAIN: its work in the server is the largest part of the time."
+    ),
+    Advice.PREPARE: gettext_noop(
+        "Look at the statement with EXPLAIN: its work in the server is the largest part of the time. Or send it"
+        " prepared, so that it is not planned each time."
+    ),
+    Advice.COPY: gettext_noop(
+        "Give the server less to do for each row: fewer indexes, constraints and triggers on the table."
+    ),
+    Advice.ROUND_TRIPS: gettext_noop(
+        "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."
+    ),
+    Advice.PAGE_ROUND_TRIPS: gettext_noop(
+        "Make fewer round trips: fewer statements for each page, or servers that are nearer to each other."
+    ),
+    Advice.POOL: gettext_noop("Increase the size of the pool, or use fewer clients at the same time."),
+    Advice.PROCESSES: gettext_noop(
+        "Use several processes instead of workers in one: they do not share a GIL or an event loop."
+    ),
+    Advice.CLIENT_CPUS: gettext_noop("Give the clients more CPUs, or run fewer of them at the same time."),
+    Advice.SERVER_CPUS: gettext_noop(
+        "Give the server more CPUs, or reduce the work of each statement (EXPLAIN shows it)."
+    ),
+    Advice.POOLER: gettext_noop("Run several poolers, or leave the pooler out where connections persist."),
+    Advice.PROXY: gettext_noop(
+        "Let the proxy do less: fewer filters, no compression of short pages, kept connections."
+    ),
+    Advice.VIEW: gettext_noop(
+        "Do less in the view and the template: fewer objects, fewer fields, a cached part."
+    ),
+    Advice.WEB_CPUS: gettext_noop("Give the web server more CPUs, or reduce the work of the view."),
+    Advice.WEB_WORKERS: gettext_noop(
+        "Start more workers of the web server: each is busy with a request, and requests wait for one."
+    ),
+    Advice.NETWORK: gettext_noop(
+        "Spread the load over more load hosts, or let each operation read less: the network is saturated."
+    ),
+    Advice.LOCKS: gettext_noop("Hold locks for a shorter time: the clients wait for each other."),
+    Advice.DISKS: gettext_noop("Read less from disk: an index, fewer columns, or more shared_buffers."),
+    Advice.REQUESTS: gettext_noop(
+        "See the table of requests for the reasons why they failed, fix the cause, and measure again."
+    ),
+    Advice.TIME: gettext_noop(
+        "Give the run a larger time budget or fewer variants: its time was up before the diagnostic slices, which"
+        " divide the waiting."
+    ),
+    Advice.RATE: gettext_noop("Ask for a higher rate, or a closed loop, to see the bottleneck."),
+    Advice.SERVER_WAITS: gettext_noop(
+        "See which wait event the server’s sessions are in, in the table of diagnostics."
+    ),
+}
 
 
 def _change(name: str, value: str) -> str:

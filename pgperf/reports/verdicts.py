@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_noop, ngettext
 
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unchecked
@@ -24,6 +24,12 @@ from pgperf.reports.table import Cell, Note, Offer, Table, text_column, words
 #: The words that a verdict names.
 Words = tuple[str, ...]
 _DISTURBED: Words = (verdict_kinds.DISTURBED,)
+_GRADES: dict[str, str] = {
+    GradeWord.GOOD: gettext_noop("undisturbed"),
+    GradeWord.FAIR: gettext_noop("slightly disturbed"),
+    GradeWord.POOR: gettext_noop("much disturbed"),
+}
+_CERTAINTIES = (gettext_noop("likely"), gettext_noop("confirmed"), gettext_noop("withdrawn"))
 #: A smaller share of the time reads as none in a percentage with one decimal.
 LEAST_SHARE = 0.0005
 #: Variants that a sentence names.
@@ -249,14 +255,12 @@ def word_title(word: str) -> str:
 
 def grade_title(word: str) -> str:
     """How undisturbed a measurement was."""
-    titles = {"good": _("undisturbed"), "fair": _("slightly disturbed"), "poor": _("much disturbed")}
-    return titles.get(word, _("not known"))
+    return _(_GRADES[word]) if word in _GRADES else _("not known")
 
 
 def certainty_title(certainty: str | None) -> str:
     """How certain it is; a dash for a verdict that claims nothing."""
-    titles = {"likely": _("likely"), "confirmed": _("confirmed"), "withdrawn": _("withdrawn")}
-    return titles.get(str(certainty), certainty or "–")
+    return _(certainty) if certainty in _CERTAINTIES else certainty or "–"
 
 
 def intervention_title(name: str) -> str:

@@ -17,6 +17,8 @@ import numpy as np
 #: Up to this many pairs the null distribution is counted exactly; beyond, it is normal to four
 #: digits.
 EXACT_PAIRS = 100
+#: Values of which a list is quicker than an array.
+_FEW = 8
 #: ln of the largest number.
 _LARGEST_LOG = math.log(sys.float_info.max)
 
@@ -91,11 +93,20 @@ def hodges_lehmann(values: np.ndarray) -> float:
     """The median of the Walsh averages: nearly as precise as the mean, and steady under a quarter
     of bad values.
     """
+    if len(values) <= _FEW:
+        return _middle_of(values.tolist())
     averages = walsh_averages(values)
     upper = len(averages) // 2
     lower = upper - 1 + len(averages) % 2
     middle = np.partition(averages, (lower, upper))  # np.median takes ten times as long for a few values
     return float((middle[lower] + middle[upper]) / 2)
+
+
+def _middle_of(values: list[float]) -> float:
+    """The same of a few values, for which numpy's calls take longer than its sums."""
+    averages = sorted(((one + other) / 2 for at, one in enumerate(values) for other in values[at:]))
+    upper = len(averages) // 2
+    return (averages[upper - 1 + len(averages) % 2] + averages[upper]) / 2
 
 
 def signed_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estimate:

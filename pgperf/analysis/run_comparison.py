@@ -8,7 +8,7 @@ cancels whatever made the whole machine faster or slower on that day; the first 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -179,9 +179,11 @@ def levels(fit: Fit, variants: Sequence[Variant], bases: Mapping[Variant, Varian
     return [_level(fit, of, bases.get(of)) for of in variants if of in fit]
 
 
-def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
+def changes(
+    before: Sequence[Level], after: Sequence[Level], only: Collection[str] | None = None
+) -> list[Change]:
     """The variants that both runs have, in the order of the second; per measure one family of
-    outcomes.
+    outcomes. `only`: the labels of those that are told of all that are in the family.
 
     Two variants are the same if their labels and their workloads' names are. Runs of one workload
     each need not share its name.
@@ -189,7 +191,7 @@ def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
     earlier, later = identified(before, after)
     both = [(earlier[name], level) for name, level in later.items() if name in earlier]
     over = [(one, other) for one, other in both if one.base_layer and one.base_layer == other.base_layer]
-    return _changes(TIME, both) + _changes(OVER, over)
+    return _changes(TIME, both, only) + _changes(OVER, over, only)
 
 
 def identified(before: Sequence[Level], after: Sequence[Level]) -> tuple[Identified, Identified]:
@@ -228,11 +230,14 @@ def _student(centre: float, error: float, freedom: int, n: int, confidence: floa
     return Estimate(centre, centre - reach, centre + reach, n, confidence)
 
 
-def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]:
+def _changes(
+    measure: str, pairs: Sequence[tuple[Level, Level]], only: Collection[str] | None
+) -> list[Change]:
     intervals = [_interval_at(*pair, measure) for pair in pairs]
     return [
         _change(measure, pair, at(CONFIDENCE), outcome)
         for pair, at, outcome in zip(pairs, intervals, classify(intervals), strict=True)
+        if only is None or pair[1].variant.label in only
     ]
 
 

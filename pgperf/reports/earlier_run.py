@@ -19,12 +19,13 @@ LEAST_RUNS = LEAST_BEFORE + LEAST_AFTER
 ByMeasure = dict[tuple[str, str], Change]
 
 
-def found(before: Run, after: Run) -> ByMeasure:
-    """How each variant of `after` differs from the run before, by its label and the measure."""
+def found(before: Run, after: Run, labels: Collection[str]) -> ByMeasure:
+    """How the variants of `after` with these labels differ from the run before, by label and measure;
+    decided among all of its variants, as on the page that compares the two.
+    """
     earlier, later = all_stored([before, after])
-    return {
-        (change.variant.label, change.measure): change for change in changes(earlier.levels, later.levels)
-    }
+    told = changes(earlier.levels, later.levels, labels)
+    return {(change.variant.label, change.measure): change for change in told}
 
 
 def sentence(change: Change, before: Run) -> str:

@@ -156,3 +156,10 @@ def test_scale_of_ratios_and_moving() -> None:
     assert estimate.moved_to(1.0) == Estimate(1.0, 0.9, 1.2, 6, 0.95)
     assert Estimate(0.0, None, None, 1, 0.0).exp() == Estimate(1.0, None, None, 1, 0.0)
     assert Estimate(0.0, None, None, 1, 0.0).half_width() is None
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12).map(np.array))
+def test_the_centre_is_the_median_of_the_walsh_averages(few: np.ndarray) -> None:
+    """Also of so few values that no array is made of them."""
+    averages = [(one + other) / 2 for one, other in itertools.combinations_with_replacement(few, 2)]
+    assert hodges_lehmann(few) == float(np.median(averages))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pgperf.models import ChangePoint, Run
-from pgperf.reports import answer
+from pgperf.reports import answer, earlier_run
 from pgperf.reports.answer import Point
 from pgperf.reports.compared_run import previous
 from pgperf.reports.run_rows import read
@@ -188,3 +188,13 @@ def test_a_suite_has_the_last_change_only() -> None:
     found = change(before, label, 5)
     point = told(run, before)
     assert (point.sentences, point.change) == ((), found)
+
+
+def test_those_told_are_decided_among_all_variants() -> None:
+    before, run = stored(), stored(slower={"django_orm": 1.1})
+    labels = {row.label for row in run.variants.all()}
+    every = earlier_run.found(before, run, labels)
+    told_of, _measure = next(iter(every))
+    one = earlier_run.found(before, run, {told_of})
+    assert one == {key: change for key, change in every.items() if key[0] == told_of}
+    assert len(every) > len(one)

@@ -35,8 +35,9 @@ def points(rows: RunRows) -> Iterator[Point]:
 
 def _beside(before: Run, rows: RunRows) -> tuple[tuple[str, ...], tuple[Note, ...]]:
     """Sentences and evidence; none of runs without a judged variant in common."""
-    changes = earlier_run.found(before, rows.run)
-    shown = [row for row in judged(rows) if (row.label, TIME) in changes]
+    about = judged(rows)
+    changes = earlier_run.found(before, rows.run, {row.label for row in about})
+    shown = [row for row in about if (row.label, TIME) in changes]
     groups = grouped((earlier_run.sentence(changes[row.label, TIME], before), row) for row in shown)
     sentences = tuple(of_routes(text, own, shown, load_of(own, rows)) for text, own in groups.items())
     lines = (Note(earlier_run.evidence(earlier_run.largest(shown, changes), changes)),) if shown else ()

@@ -62,7 +62,7 @@ def addresses(runs: Sequence[int], benchmark: int) -> dict[str, str]:
         "list, its last page": f"/admin/pgperf/run/?p={math.ceil(len(runs) / PER_PAGE)}",
         "list, filtered and searched": "/admin/pgperf/run/?status__exact=done&q=orm",
         "run": f"/admin/pgperf/run/{last}/change/",
-        "run, its other topics": f"/admin/pgperf/run/{last}/change/?topics=all",
+        "run, its other topics": f"/admin/pgperf/run/{last}/change/?topics=others",
         "history": f"/admin/pgperf/benchmark/{benchmark}/runs/",
         "comparison": f"/admin/pgperf/run/{last}/compare/?with={first}",
         "comparison, by default": f"/admin/pgperf/run/{last}/compare/",

@@ -43,10 +43,11 @@ from pgperf.reports.dashboard import Viewer
 from pgperf.reports.disturbed import runs_in_doubt
 from pgperf.reports.history import longest_other
 from pgperf.reports.run_json import live_workers, progress_json, worker_command
-from pgperf.reports.run_page import Result, result
+from pgperf.reports.run_page import ALL, FIRST, OTHERS, Result, result
 from pgperf.reports.several_runs import LEAST, MOST
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runs import state as run_state
+from pgperf.runs.reader import same_reader
 from pgperf.runs.seen_changes import changes_up_to
 
 #: Runs in one exported file: each has results of some hundred rows.
@@ -170,6 +171,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             raise PermissionDenied
         return self.run_page(request, run)
 
+    @same_reader()
     def run_page(self, request: HttpRequest, run: Run, **changed: Any) -> HttpResponse:
         context = self._page(request, run) | changed
         return pages.render(self, request, "admin/pgperf/run/page.html", context)
@@ -345,13 +347,16 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
 
     def _result(self, request: HttpRequest, run: Run) -> Result:
         """The run's answer sets it against the runs before, if the user may see them."""
-        visible, whole = self.get_queryset(request), request.GET.get("topics") == "all"
+        visible, shown = self.get_queryset(request), request.GET.get("topics")
+        if shown == OTHERS:
+            return result(run, shown=OTHERS)
+        shown = ALL if shown == ALL else FIRST
         if before := previous(visible, run):
             changes, counted = changes_up_to(run, visible)
-            return result(run, before, changes, whole=whole, counted=counted)
+            return result(run, before, changes, shown=shown, counted=counted)
         is_first = run.database_id is not None and not run.intervention
         longest = longest_other(run, visible) if is_first else None
-        return result(run, whole=whole, is_first=is_first, longest=longest)
+        return result(run, shown=shown, is_first=is_first, longest=longest)
 
     def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
         return changed_settings(run, self.get_queryset(request))

@@ -82,6 +82,8 @@ class Topic:
 
 #: A page of more variants comes with its first topic, so that the answer need not wait for all others.
 AT_ONCE = 24
+#: The topics that a page comes with, as its address asks.
+FIRST, OTHERS, ALL = "first", "others", "all"
 #: In the order of the page; the first one is shown first.
 TOPICS = {
     "answer": _("Answer"),
@@ -96,6 +98,8 @@ TOPICS = {
     "server": _("Server"),
     "method": _("Method and environment"),
 }
+#: Their places in it.
+_PLACES = {FIRST: (0, 1), OTHERS: (1, None), ALL: (0, None)}
 #: In the order of their topics, and within each of the page.
 SECTIONS = (
     Entry("answer", _("The answer"), "answer", answer.part),
@@ -127,7 +131,7 @@ class Result:
 
     `skipped`: the parts that it left out, by the reason. `ending`: how a run that may stop early
     ended. `measured`: there is something to compare or download. `is_over`: has the run ended?
-    `first_only`: the topics after the first one are left out.
+    `shown`: which of the topics it has.
     """
 
     topics: list[Topic] = field(default_factory=list)
@@ -136,7 +140,11 @@ class Result:
     measured: bool = False
     ending: str = ""
     is_over: bool = True
-    first_only: bool = False
+    shown: str = ALL
+
+    @property
+    def first_only(self) -> bool:
+        return self.shown == FIRST
 
     @property
     def sections(self) -> list[Section]:
@@ -156,21 +164,22 @@ def result(
     before: Run | None = None,
     changes: Sequence[ChangePoint] = (),
     *,
-    whole: bool = True,
+    shown: str = ALL,
     **earlier: Any,
 ) -> Result:
     """A finished run's charts and tables, in two queries. A third one sets it against the run
     `before`. `changes`: the changes over runs up to this one; `earlier`: other fields of its rows.
-    Unless `whole`, a large run has its first topic only.
+    `shown`: a smaller run has all topics where it asks for the `FIRST`.
     """
     rows = read(run, before, changes, **earlier)
-    return result_of(rows, first_only=not whole and len(rows.variants) > AT_ONCE)
+    is_small = len(rows.variants) <= AT_ONCE
+    return result_of(rows, ALL if shown == FIRST and is_small else shown)
 
 
-def result_of(rows: RunRows, *, first_only: bool = False) -> Result:
+def result_of(rows: RunRows, shown: str = ALL) -> Result:
     return Result(
-        topics=list(islice(_topics(rows), 1 if first_only else None)),
-        first_only=first_only,
+        topics=list(_topics(rows, shown)),
+        shown=shown,
         skipped=reasons(rows.skipped),
         partial=rows.run.partial,
         ending=run_ending.fact(rows.run) if rows.variants else run_ending.sentence(rows.run),
@@ -179,8 +188,8 @@ def result_of(rows: RunRows, *, first_only: bool = False) -> Result:
     )
 
 
-def _topics(rows: RunRows) -> Iterator[Topic]:
-    for name, title in TOPICS.items():
+def _topics(rows: RunRows, shown: str) -> Iterator[Topic]:
+    for name, title in islice(TOPICS.items(), *_PLACES[shown]):
         if sections := list(_sections(name, rows)):
             yield Topic(name, str(title), sections)
 

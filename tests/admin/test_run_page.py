@@ -58,7 +58,11 @@ def test_a_large_run_comes_with_its_answer(
     assert 'id="topic-answer"' in first
     assert first.count('class="pgperf-topic') == 1 + first.count('class="pgperf-topics"')
     assert '<noscript><meta http-equiv="refresh" content="0; url=?topics=all"></noscript>' in first
-    assert '<a href="?topics=all" data-other-topics>Show all topics</a>' in first
+    assert '<a href="?topics=all" data-other-topics="?topics=others">Show all topics</a>' in first
+    others = admin_page.get(page(run), {"topics": "others"}).content.decode()
+    assert 'id="topic-answer"' not in others
+    for expected in ('id="topic-layers"', 'id="topic-method"', 'href="#topic-all"'):
+        assert expected in others, expected
     whole = admin_page.get(page(run), {"topics": "all"}).content.decode()
     for expected in (
         'id="topic-answer"',

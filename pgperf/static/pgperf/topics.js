@@ -64,19 +64,19 @@
     /* A large run's page comes with its first topic. Parsed by the request: Trusted Types would refuse a parser of text. */
     function loadOthers(link) {
         const request = new XMLHttpRequest();
-        request.open("GET", link.href);
+        request.open("GET", link.dataset.otherTopics);
         request.responseType = "document";
         request.addEventListener("load", () => request.status === 200 && addOthers(request.response, link));
         request.send();
     }
 
     function addOthers(page, link) {
-        const links = page && page.querySelector(".pgperf-topics");
-        const others = links ? [...page.querySelectorAll(".pgperf-topic")].slice(1) : [];
+        const links = page ? page.querySelectorAll(".pgperf-topics li") : [];
+        const others = page ? [...page.querySelectorAll(".pgperf-topic")] : [];
         if (others.length) { // none on another page, such as the login
             others.forEach((part) => window.pgperf.prepareCharts && window.pgperf.prepareCharts(part));
             document.getElementById("topic-all").append(...others);
-            link.closest("nav").replaceWith(links);
+            link.closest("li").replaceWith(...links);
             if (others.some((part) => part.contains(target()))) {
                 follow();
             } else {

@@ -5,7 +5,7 @@ of the two beside it. The lowest layer has no step: its figure is its time per o
 """
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -121,15 +121,19 @@ class _Result:
 
 
 def _results(runs: Sequence[int], steps: Sequence[Step], using: str | None) -> dict[int, _Result]:
-    """By primary key, those of the steps and of what they stand on."""
-    labels = {label for step in steps for label in step if label}
-    rows = VariantResult.objects.using(using).order_by().filter(run__in=runs, label__in=labels)
-    rows = rows.annotate(is_poor=Q(verdict__grade__word=GradeWord.POOR))
+    """By primary key, those of the steps."""
+    rows = VariantResult.objects.using(using).order_by().filter(run__in=runs)
+    rows = rows.filter(label__in={step.variant for step in steps}).annotate(is_poor=_is_poor("verdict"))
     columns = ("pk", "run_id", "label", "is_poor", "us_per_op", "us_per_op_low", "us_per_op_high")
     return {
         pk: _Result(run, label, bool(is_poor), _time(*us, is_disturbed=bool(is_poor)))
         for pk, run, label, is_poor, *us in rows.values_list(*columns)
     }
+
+
+def _is_poor(verdict: str) -> Q:
+    """Was the variant much disturbed, whose verdict this is?"""
+    return Q(**{f"{verdict}__grade__word": GradeWord.POOR})
 
 
 def _time(us: float | None, low: float | None, high: float | None, *, is_disturbed: bool) -> Point | None:
@@ -141,32 +145,28 @@ def _differences(
 ) -> dict[tuple[int, Step], Point]:
     found: dict[tuple[int, Step], Point] = {}
     uppers = {step for step in steps if step.below}
-    labels = {step.variant for step in uppers}
-    for upper, below, *values in _comparisons([pk for pk in results if results[pk].label in labels], using):
-        own, base = results[upper], results.get(below)
-        if base and (step := Step(own.label, base.label)) in uppers:
+    for variant, below, is_poor, *values in _comparisons(uppers, results, using):
+        own = results[variant]
+        if (step := Step(own.label, below)) in uppers:
             found[own.run, step] = replace(
                 Point(*values),
                 time_us=own.time.us if own.time else None,
-                is_disturbed=own.is_disturbed or base.is_disturbed,
+                is_disturbed=own.is_disturbed or bool(is_poor),
             )
     return found
 
 
-def _comparisons(variants: Sequence[int], using: str | None) -> Iterator[tuple[Any, ...]]:
-    """Those of the variants: by their numbers, since a join with the variants would read the whole
-    table.
+def _comparisons(
+    steps: Collection[Step], results: Mapping[int, _Result], using: str | None
+) -> Iterator[tuple[Any, ...]]:
+    """Those of the steps, and a few others. The variants are given by their numbers: a join with them
+    would read the whole table.
     """
-    columns = (
-        "variant_id",
-        "baseline_id",
-        "delta_us",
-        "delta_low_us",
-        "delta_high_us",
-        "ratio",
-        "low",
-        "high",
-    )
-    every = ComparisonResult.objects.using(using).order_by().filter(aa=False).values_list(*columns)
+    labels = {step.variant for step in steps}
+    variants = [pk for pk, result in results.items() if result.label in labels]
+    rows = ComparisonResult.objects.using(using).order_by().annotate(is_poor=_is_poor("baseline__verdict"))
+    rows = rows.filter(aa=False, baseline__label__in={step.below for step in steps})
+    columns = ("delta_us", "delta_low_us", "delta_high_us", "ratio", "low", "high")
+    every = rows.values_list("variant_id", "baseline__label", "is_poor", *columns)
     for start in range(0, len(variants), _AT_ONCE):
         yield from every.filter(variant__in=variants[start : start + _AT_ONCE])

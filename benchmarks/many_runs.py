@@ -55,6 +55,7 @@ def copy(connection: psycopg.Connection, run: int, times: int) -> list[int]:
             "WHERE run_id = %s ORDER BY run, id"
         ).format(table=sql.Identifier(table), columns=_columns(connection, table))
         connection.execute(query, [copies, run])
+    connection.execute("ANALYZE")  # or the joins of the next statements may take minutes
     for side in ("variant_id", "baseline_id"):
         connection.execute(_OWN_VARIANT.format(side=sql.Identifier(side)), [copies])
     connection.execute("VACUUM ANALYZE")

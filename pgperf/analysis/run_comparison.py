@@ -10,9 +10,9 @@ cancels whatever made the whole machine faster or slower on that day; the first 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from statistics import fmean
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Level:
         values["widening"] = level_fields.factor("widening", data.get("widening", 1.0))
         return cls(level_fields.variant(data["variant"]), base_layer=base_layer, **values)
 
-    @property
+    @cached_property
     def base(self) -> Variant | None:
         """A layer without workers has a client for each connection instead."""
         if not self.base_layer:
@@ -92,6 +92,8 @@ class Level:
 
     def with_disturbances(self, shares: Mapping[str, float]) -> Self:
         """`shares`: the most that others took, by the labels of the run's much disturbed variants."""
+        if not shares:
+            return self
         base = self.base
         return replace(
             self,
@@ -201,7 +203,7 @@ def identified(before: Sequence[Level], after: Sequence[Level]) -> tuple[Identif
     """
     named = any(level.variant.named for level in (*before, *after))
     earlier, later = (
-        {replace(level.variant, named=named).label: level for level in each} for each in (before, after)
+        {level.variant.as_named(named).label: level for level in each} for each in (before, after)
     )
     return earlier, later
 
@@ -213,16 +215,30 @@ def unpaired(plus: Values, minus: Values, widening: float = 1.0) -> IntervalAt:
     Each centre is a Hodges-Lehmann one; the errors add as squares and the degrees of freedom are
     Satterthwaite's, rounded down. No bounds where a sample has one value only.
     """
-    samples = [(1, np.array(values)) for values in plus] + [(-1, np.array(values)) for values in minus]
-    centre = sum(sign * hodges_lehmann(values) for sign, values in samples)
-    n = min(len(values) for _, values in samples)
+    samples = [(1, _sample(values)) for values in plus] + [(-1, _sample(values)) for values in minus]
+    centre = sum(sign * sample.centre for sign, sample in samples)
+    n = min(sample.n for _, sample in samples)
     if n < 2:
         return lambda _confidence: Estimate(centre, None, None, n, 0.0)
-    squares = [(standard_error(values) ** 2, len(values) - 1) for _, values in samples]
-    total = sum(square for square, _ in squares)
-    rest = sum(square**2 / freedom for square, freedom in squares)
+    total = sum(sample.square for _, sample in samples)
+    rest = sum(sample.square**2 / (sample.n - 1) for _, sample in samples)
     freedom = max(1, math.floor(total**2 / rest)) if rest else n - 1
     return partial(_student, centre, widening * math.sqrt(total), freedom, n)
+
+
+class _Sample(NamedTuple):
+    """The centre of a sample, the square of its standard error, and its size."""
+
+    centre: float
+    square: float
+    n: int
+
+
+@lru_cache(maxsize=4096)
+def _sample(values: tuple[float, ...]) -> _Sample:
+    """The samples of a baseline are in each of its comparisons."""
+    array, n = np.array(values), len(values)
+    return _Sample(hodges_lehmann(array), standard_error(array) ** 2 if n > 1 else 0.0, n)
 
 
 def _student(centre: float, error: float, freedom: int, n: int, confidence: float) -> Estimate:
@@ -293,7 +309,7 @@ def _difference(after: Values, before: Values, widening: float) -> IntervalAt:
 
 
 def _centre(values: Values) -> float:
-    first, *others = (hodges_lehmann(np.array(sample)) for sample in values)
+    first, *others = (_sample(sample).centre for sample in values)
     return first - sum(others)
 
 

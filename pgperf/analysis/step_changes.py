@@ -8,7 +8,7 @@ the machine's speed during the run is part of the step. The lowest rung is its o
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from pgperf.analysis.ladder import Ladder
@@ -173,8 +173,7 @@ def _times(level: Level) -> tuple[float, ...]:
 
 
 def _name(level: Level, *, named: bool) -> str:
-    variant = level.variant
-    return (variant if variant.named == named else replace(variant, named=named)).label
+    return level.variant.as_named(named).label
 
 
 def _ground(step: LayerStep) -> Variant | None:

@@ -426,6 +426,10 @@ class Variant:
         """The same in a closed loop."""
         return replace(self, rate=None, schedule="")
 
+    def as_named(self, named: bool) -> "Variant":
+        """The same with or without the workload in its label."""
+        return self if self.named == named else replace(self, named=named)
+
     @property
     def reconnects(self) -> bool:
         """Do its connections begin and end with its operations? Those of a pool stay."""

@@ -187,7 +187,7 @@ class SeveralRuns:
 
     def _identified(self, variant: Variant) -> Variant:
         """With the label, title and details that the same variant has in all runs."""
-        return replace(variant, named=self._named)
+        return variant.as_named(self._named)
 
     @cached_property
     def _named(self) -> bool:

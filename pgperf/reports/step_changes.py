@@ -221,13 +221,13 @@ def _effect(change: StepChange | None, unit: TimeUnit) -> Cell:
 
 
 def _key(change: StepChange, *, named: bool) -> Key:
-    upper, below = (each and replace(each, named=named).label for each in (change.variant, change.below))
+    upper, below = (each and each.as_named(named).label for each in (change.variant, change.below))
     return upper or "", below or ""
 
 
 def _title(step: LayerStep, *, named: bool) -> str:
     """The title that the same step has in all runs."""
-    return variant_title(replace(step.level.variant, named=named))
+    return variant_title(step.level.variant.as_named(named))
 
 
 def _scatter_row(several: Sequence[LayerStep], *, named: bool) -> tuple[Cell, ...]:

@@ -8,7 +8,7 @@ before the look to the end of the run; runs of one load come in threes. The riva
 bursts of up to 20 ms, half of the time. A run that was refused because its blocks could not fit has
 no precision. `--out` keeps one JSON object a line for each seed, and seeds that the file has are not
 run again. Those of `--quick` are no part of a campaign. A line also has what a better prediction can
-be tried on: blocks and rounds, and the scatter of the look.
+be tried on: blocks and rounds, the slices of the look, and the half-widths of all ratios.
 
 The bar: in nine of ten runs, reached over predicted half-width lies within 0.67 to 1.5. A run that
 has no prediction or reaches no precision counts as outside. Fewer than 30 runs are shown but not
@@ -16,12 +16,13 @@ judged. `--quick`: two runs of two layers on one route, in which one may be outs
 """
 
 import argparse
+import json
 import math
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -43,11 +44,12 @@ LOADS = (0, 2, 6)
 TARGETS = (0.0, 5.0, 2.0)
 BUDGET_S = 60
 _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--budget-s=15")
-#: Prints the scatter of pairs of slices in a row.
+#: Prints the slices of a look.
 _LOOK = """
-from pgperf.analysis.predicted_precision import pair_scatter
+import json
 from pgperf.worker.machine_look import look_and_keep
-print(pair_scatter(look_and_keep().slices_us))
+look = look_and_keep()
+print(json.dumps({"look_us": look.slices_us, "look_step_s": look.step_s}))
 """
 _RIVAL = """
 import os, random, sys, time
@@ -56,6 +58,10 @@ while os.getppid() == int(sys.argv[1]):
     while time.perf_counter() < end: pass
     time.sleep(length)
 """
+
+
+#: What a line has without a look.
+NO_LOOK: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,9 @@ class Case:
 class Reached:
     """What one run was predicted to reach, and what it reached: half-widths, None if not known.
 
-    `rounds` are the pairs of slices in a block, in the mean. `pair_scatter` is that of the look.
-    Older lines lack the fields from `predicted_blocks` on.
+    `rounds` are the pairs of slices in a block, in the mean. `look_us` are the slices of the look, one
+    begun every `look_step_s`; `half_widths` those of all ratios. Older lines lack the fields from
+    `predicted_blocks` on.
     """
 
     seed: int
@@ -92,7 +99,9 @@ class Reached:
     predicted_rounds: int | None = None
     blocks: int | None = None
     rounds: float | None = None
-    pair_scatter: float | None = None
+    look_us: Sequence[float] = ()
+    look_step_s: float | None = None
+    half_widths: Sequence[float] = ()
 
     @property
     def ratio(self) -> float:
@@ -104,7 +113,7 @@ class Reached:
         return LOW <= self.ratio <= HIGH
 
     @classmethod
-    def of(cls, case: Case, run: dict[str, Any], pair_scatter: float | None = None) -> "Reached":
+    def of(cls, case: Case, run: dict[str, Any], look: Mapping[str, Any] = NO_LOOK) -> "Reached":
         """Exits where the run failed for another reason than its time."""
         if run["run"]["status"] != "done" and refused_s(run) is None:
             raise SystemExit(f"verdict: cannot measure: {run['run']['error']}")
@@ -123,13 +132,20 @@ class Reached:
             predicted_rounds=prediction.rounds if prediction else None,
             blocks=ending.blocks if ending else None,
             rounds=_rounds(run, ending.blocks) if ending else None,
-            pair_scatter=pair_scatter,
+            half_widths=_half_widths(run),
+            **look,
         )
 
 
 def _rounds(run: dict[str, Any], blocks: int) -> float | None:
     pairs = max((each["pairs"] for each in run.get("comparisons") or ()), default=None)
     return pairs / blocks if pairs and blocks else None
+
+
+def _half_widths(run: dict[str, Any]) -> tuple[float, ...]:
+    """Of log ratios, in the order of the run's comparisons; without those that have no interval."""
+    rows = run.get("comparisons") or ()
+    return tuple(math.log(row["high"] / row["low"]) / 2 for row in rows if row.get("low") and row.get("high"))
 
 
 def main() -> int:
@@ -181,13 +197,9 @@ def _all(quick: bool, units: Sequence[json_lines.Unit]) -> json_lines.Measuring:
 def _measured(case: Case, stack_env: dict[str, str], quick: bool) -> Reached:
     words = _SHORT if quick else (f"--budget-s={BUDGET_S}",)
     with _rivals(case.rivals):
-        scatter = _number(manage(stack_env, "shell", "-c", _LOOK).splitlines()[-1])
+        look = json.loads(manage(stack_env, "shell", "-c", _LOOK).splitlines()[-1])
         run = try_benchmark(stack_env, "orm-overhead", "--quick", f"--precision={case.target:g}", *words)
-    return Reached.of(case, run, scatter)
-
-
-def _number(said: str) -> float | None:
-    return None if said == "None" else float(said)
+    return Reached.of(case, run, look)
 
 
 @contextmanager

@@ -44,9 +44,11 @@ def test_a_run_is_read_from_its_json() -> None:
     ending = Ending(reason="budget", blocks=7, seconds=58.0, budget_s=60.0, precision=0.04, target=None)
     stored = {PREDICTED: prediction.to_json(), ENDING: ending.to_json()}
     run = {"status": "done", "error": "", "environment": stored}
-    comparisons = [{"pairs": 27}, {"pairs": 28}]
-    found = Reached.of(Case(4, 2, 0.0), {"run": run, "comparisons": comparisons}, 0.21)
-    assert found == Reached(4, 2, 0.0, 0.03, 60.0, 0.04, 58.0, 7, 5, 7, 4.0, 0.21)
+    comparisons = [{"pairs": 27, "low": 0.5, "high": 2.0}, {"pairs": 28, "low": None, "high": None}]
+    look = {"look_us": [9.0, 11.0], "look_step_s": 0.1}
+    found = Reached.of(Case(4, 2, 0.0), {"run": run, "comparisons": comparisons}, look)
+    widths = (pytest.approx(math.log(2)),)
+    assert found == Reached(4, 2, 0.0, 0.03, 60.0, 0.04, 58.0, 7, 5, 7, 4.0, [9.0, 11.0], 0.1, widths)
     assert Reached.of(Case(4, 2, 0.0), {"run": run, "comparisons": []}).rounds is None
     assert Reached.of(Case(4, 2, 0.0), {"run": {**run, "environment": {}}}).ratio == math.inf
 

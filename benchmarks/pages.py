@@ -4,10 +4,10 @@ one comparison is of as many runs as a page takes.
     python -m benchmarks.pages [--runs 1000] [--quick]
 
 The script copies one real run of `orm-overhead` with 62 variants, then fetches each page over HTTP
-twenty times as a logged-in user. It prints the median and the second slowest time. The bar: the
-median is under 150 ms for every page, also for the run page with its other topics, which a browser
-fetches when the answer is there. `--quick`: 200 runs, five fetches, under 400 ms. Tests limit the
-number of queries of a page.
+twenty times as a logged-in user. It prints the median and the second slowest time, also of a page of
+Django's own, which tells how fast the machine is. The bar: the median is under 150 ms for every
+page, also for the run page with its other topics, which a browser fetches when the answer is there.
+`--quick`: 200 runs, five fetches, under 400 ms. Tests limit the number of queries of a page.
 """
 
 import argparse
@@ -28,6 +28,8 @@ from example.stack.stack import ALL, Stack
 #: 5 layers over 3 routes with 4 numbers of clients, and two controls.
 SHORT = ("--quick", "--blocks=6", "--rounds=1", "--clients=1,2,3,4")
 BAR_MS, QUICK_BAR_MS = 150.0, 400.0
+#: Of Django's admin: it has no bar.
+FLOOR = "Django's own, for comparison"
 #: Of the list of runs.
 PER_PAGE = 50
 #: Runs that one page compares at most.
@@ -57,6 +59,7 @@ def addresses(runs: Sequence[int], benchmark: int) -> dict[str, str]:
     first, last = runs[0], runs[-1]
     several = ",".join(map(str, runs[-MOST_COMPARED:]))
     return {
+        FLOOR: "/admin/password_change/",
         "dashboard": "/admin/pgperf/",
         "list": "/admin/pgperf/run/",
         "list, its last page": f"/admin/pgperf/run/?p={math.ceil(len(runs) / PER_PAGE)}",
@@ -118,7 +121,7 @@ def _report(found: dict[str, list[float]], runs: int, bar: float) -> int:
     print(f"{f'page, {runs:,} runs stored':<32} {'median, ms':>11} {'second slowest':>16}")
     for name, times in found.items():
         print(f"{name:<32} {statistics.median(times):>11.0f} {times[-2]:>16.0f}")
-    held = all(statistics.median(times) < bar for times in found.values())
+    held = all(statistics.median(times) < bar for name, times in found.items() if name != FLOOR)
     print("\nverdict: " + ("the bar holds" if held else "the bar does NOT hold"))
     return 0 if held else 1
 

@@ -50,3 +50,10 @@ def test_a_page_that_leads_elsewhere_is_not_timed() -> None:
     assert client().get("/admin/pgperf/run/?p=20") == "the page"
     with pytest.raises(SystemExit, match=r"/admin/pgperf/run/\?p=21 leads to .*\?e=1"):
         client(f"{BASE}/admin/pgperf/run/?e=1").milliseconds("/admin/pgperf/run/?p=21", 5)
+
+
+def test_djangos_own_page_has_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    slow, quick = [900.0] * 5, [10.0] * 5
+    assert pages._report({pages.FLOOR: slow, "dashboard": quick}, 1_000, pages.BAR_MS) == 0
+    assert pages._report({pages.FLOOR: quick, "dashboard": slow}, 1_000, pages.BAR_MS) == 1
+    assert pages.FLOOR in capsys.readouterr().out

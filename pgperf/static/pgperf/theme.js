@@ -11,8 +11,8 @@
     pgperf.FONT_SIZE = 12;
     pgperf.shape = (index) => SHAPES[index % SHAPES.length];
 
-    /* Three significant digits. */
-    pgperf.format = (value) => (Math.abs(value) >= 100 ? whole : figure).format(value);
+    /* Three significant digits, and the minus sign of the tables. */
+    pgperf.format = (value) => (Math.abs(value) >= 100 ? whole : figure).format(value).replace("-", "\u2212");
 
     /* Ticks at 1, 2 and 5 times each power of ten; more would overlap. */
     pgperf.roundPowers = function (value) {

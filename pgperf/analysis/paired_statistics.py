@@ -10,14 +10,14 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 import numpy as np
 
 #: Up to this many pairs the null distribution is counted exactly; beyond, it is normal to four
 #: digits.
 EXACT_PAIRS = 100
-#: Values of which a list is quicker than an array.
+#: Up to so many values, numpy's calls take longer than its sums.
 _FEW = 8
 #: ln of the largest number.
 _LARGEST_LOG = math.log(sys.float_info.max)
@@ -94,19 +94,13 @@ def hodges_lehmann(values: np.ndarray) -> float:
     of bad values.
     """
     if len(values) <= _FEW:
-        return _middle_of(values.tolist())
+        few = values.tolist()
+        return median((one + other) / 2 for at, one in enumerate(few) for other in few[at:])
     averages = walsh_averages(values)
     upper = len(averages) // 2
     lower = upper - 1 + len(averages) % 2
     middle = np.partition(averages, (lower, upper))  # np.median takes ten times as long for a few values
     return float((middle[lower] + middle[upper]) / 2)
-
-
-def _middle_of(values: list[float]) -> float:
-    """The same of a few values, for which numpy's calls take longer than its sums."""
-    averages = sorted(((one + other) / 2 for at, one in enumerate(values) for other in values[at:]))
-    upper = len(averages) // 2
-    return (averages[upper - 1 + len(averages) % 2] + averages[upper]) / 2
 
 
 def signed_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estimate:

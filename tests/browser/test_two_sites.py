@@ -34,6 +34,7 @@ def dashboard(page: Page, site: str) -> None:
 
 def stays(page: Page, site: str) -> None:
     """This page is of the site, and so are those that it leads to."""
+    page.wait_for_load_state()  # a click waits for the address only, not for the page
     found = [page.evaluate("location.pathname"), *page.evaluate(LINKS)]
     assert len(found) > 1
     assert [path for path in found if not path.startswith(f"/{site}/")] == [], page.url

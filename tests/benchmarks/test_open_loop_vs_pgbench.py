@@ -26,17 +26,62 @@ def test_a_client_that_is_never_idle_fails_the_bar() -> None:
     assert timed([0, 10, 20], [50, 60, 70], [0, 40, 50]).idle_lag_us() > script.IDLE_LAG_US
 
 
+def later(slot: Timed, us: float) -> Timed:
+    """Each operation starts later by that, and its latency has it."""
+    return slot._replace(latency_us=slot.latency_us + us, lag_us=slot.lag_us + us)
+
+
+IDLE = timed([*np.arange(0, 10_000, 100.0)], [30.0] * 100, [5.0] * 100)
+
+
+@pytest.mark.parametrize("share", script.SHARES)
+@pytest.mark.parametrize(("later_us", "close"), [(20, True), (50, False)])
+def test_the_default_timer_slack_is_outside(share: float, later_us: float, close: bool) -> None:
+    assert script._row(share, 10_000.0, [later(IDLE, later_us)], [IDLE]) is close
+
+
+def queued(service_us: float, delay_us: float = 5.0, count: int = 2_000) -> Timed:
+    """Operations that are due at random, 90 % of the capacity of 100 µs, one after the other."""
+    due_us = np.cumsum(np.random.default_rng(7).exponential(100 / 0.9, count))
+    ended_us, latency_us = 0.0, []
+    for due in due_us:
+        ended_us = max(ended_us, due) + delay_us + service_us
+        latency_us.append(ended_us - due)
+    return timed([*due_us], latency_us, [us - service_us for us in latency_us])
+
+
+def test_parts_do_not_depend_on_the_queue() -> None:
+    slower, faster = queued(94), queued(80)
+    assert slower.figures()["mean"] > 1.5 * faster.figures()["mean"]
+    names = [
+        f"{name} {part}"
+        for part in ("from the start", "delay of the start")
+        for name in ("mean", "p50", "p99")
+    ]
+    assert slower.parts() == pytest.approx(dict(zip(names, [94] * 3 + [5] * 3, strict=True)))
+
+
 @pytest.mark.parametrize(
-    ("share", "later_us", "close"),
-    [(0.1, 20, True), (0.1, 50, False), (0.5, 50, False), (0.9, 45, True), (0.9, 60, False)],
+    ("ours", "close"),
+    [
+        (queued(80), True),
+        (queued(125), False),
+        (queued(94, delay_us=40), False),
+        # Timed from the real start, while the lag is said:
+        (queued(94)._replace(latency_us=np.full(2_000, 94.0)), False),
+        # The lag counts from the end of the operation before:
+        (queued(94)._replace(lag_us=np.full(2_000, 5.0)), False),
+        # No operation waits for the one before, as in a closed loop:
+        (queued(94)._replace(latency_us=np.full(2_000, 99.0), lag_us=np.full(2_000, 5.0)), False),
+    ],
 )
-def test_the_default_timer_slack_is_outside_where_little_waits(
-    share: float, later_us: float, close: bool
+def test_at_the_highest_share_the_parts_must_agree(
+    ours: Timed, close: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    due_us = np.arange(0, 10_000, 100.0)
-    theirs = timed([*due_us], [30.0] * len(due_us), [5.0] * len(due_us))
-    ours = theirs._replace(latency_us=theirs.latency_us + later_us, lag_us=theirs.lag_us + later_us)
-    assert script._row(share, 10_000.0, [ours], [theirs]) is close
+    assert script._row(0.9, 9_000.0, [ours], [queued(94)]) is close
+    whole, judged = capsys.readouterr().out.splitlines()[1:]
+    assert whole.startswith("  not judged: mean ")
+    assert ("outside" in judged) is not close
 
 
 #: As pgbench 18 writes it with a latency limit of 10 ms.

@@ -1,9 +1,10 @@
 """Interventions: the changes that put a verdict to the test, and what they measure. Pure.
 
-A test measures the variant and a changed one side by side. Four kinds of change tell. *Take away*
+A test measures the variant and a changed one side by side. Five kinds of change tell. *Take away*
 what bounds the variant, and the time must fall with it. *Add load*: throughput must grow if nothing
-is used up, and must not if something is. *Add delay* of at most half of the latency, and all of it
-must show. *Move* the view out of the web server, and its CPU time must move with it.
+is used up, and must not if something is. *Add processes*, and throughput must grow with them. *Add
+delay* of at most half of the latency, and all of it must show. *Move* the view out of the web server,
+and its CPU time must move with it.
 """
 
 from collections.abc import Callable
@@ -18,9 +19,9 @@ from pgperf.core.translation import gettext_noop
 
 LOWER_LAYER, BYPASS_POOLER, LIGHT_STATEMENT = "lower_layer", "bypass_pooler", "light_statement"
 ONE_CLIENT, DOUBLE_CLIENTS, ADD_DISTANCE = "one_client", "double_clients", "add_distance"
-PROCESSES, IN_PROCESS = "processes", "in_process"
+PROCESSES, IN_PROCESS, WEB_PROCESSES = "processes", "in_process", "web_processes"
 #: The tests that a request by HTTP allows: it has no statement, no layer below and no delay relay.
-OVER_HTTP = (IN_PROCESS, DOUBLE_CLIENTS, ONE_CLIENT)
+OVER_HTTP = (IN_PROCESS, DOUBLE_CLIENTS, ONE_CLIENT, WEB_PROCESSES)
 
 #: Twice the clients give so many times the throughput where nothing is used up, and at most so many
 #: where it is.
@@ -28,6 +29,8 @@ GROWS, FLAT = 1.6, 1.2
 #: As many processes instead of workers give so many times the throughput, at least, where the workers
 #: waited for their interpreter, and at most so many where they did not.
 FREES, FREES_NOT = 1.2, 1.05
+#: A web server with so many times the processes shows what more of them gain.
+MORE_PROCESSES = 1.5
 #: CPUs that stay so busy with twice the clients were used up.
 STILL_BUSY = 0.85
 #: Words that say what is used up; the server's CPUs need not be busy too.
@@ -118,12 +121,31 @@ def _said_of_processes(found: MeasuredChange, _title: str) -> str:
     return f"{said}, {changed} instead of {own} {unit}"
 
 
+def _web_processes_added(_part: str, own: VariantSummary, changed: VariantSummary) -> MeasuredChange:
+    found = _load_added("latency", own, changed)
+    before, after = (each.cpu_account.web_workers if each.cpu_account else None for each in (own, changed))
+    return replace(found, own_processes=before, changed_processes=after)
+
+
+def _grows_with_web_processes(word: str, found: MeasuredChange) -> str:
+    """The changed web server must have more of them while it is measured, too."""
+    before, after = found.own_processes, found.changed_processes
+    has_more = before and after and after >= MORE_PROCESSES * before
+    return _grows_with_processes(word, found) if has_more else UNDECIDED
+
+
+def _said_of_web_processes(found: MeasuredChange, title: str) -> str:
+    before, after = ("?" if each is None else each for each in (found.own_processes, found.changed_processes))
+    return f"{after} instead of {before}; {_said_of_processes(found, title)}"
+
+
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     """Latency leaves room for twice the clients.
 
     A used-up server does not, stays busy and is named again; as do a used-up pooler, busy web workers
-    and a full network. How many web workers there are is not for pgperf to change, so load is all
-    it can add. Clients that do all that their rate asks for could do more, by an unknown amount.
+    and a full network. How many web workers there are is not for pgperf to change, so without a step
+    that has more of them, load is all it can add. Clients that do all that their rate asks for could
+    do more, by an unknown amount.
     """
     growth = found.growth or 0.0
     if found.holds_rate and growth < GROWS:
@@ -219,6 +241,13 @@ _ALL = (
         _load_added,
         _grows_with_processes,
         _said_of_processes,
+    ),
+    Intervention(
+        WEB_PROCESSES,
+        gettext_noop("a step whose web server has more processes"),
+        _web_processes_added,
+        _grows_with_web_processes,
+        _said_of_web_processes,
     ),
     Intervention(
         IN_PROCESS,

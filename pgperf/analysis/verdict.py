@@ -183,6 +183,8 @@ class MeasuredChange:
     changed_word: str = ""
     added_us: float | None = None  # round trip time that was added
     holds_rate: bool = False  # the changed variant did all that its rate asks for
+    own_processes: int | None = None  # of the web server that serves the variant
+    changed_processes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ finds.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.db import router
@@ -51,11 +52,16 @@ def find(run: Run, label: str) -> VariantResult:
 def intervention(row: VariantResult) -> str:
     """The intervention that tests the variant's verdict.
 
-    The delay relay cannot lead to a Unix socket, so load is added there instead of distance.
+    The delay relay cannot lead to a Unix socket, so load is added there instead of distance. Where the
+    run has a step with more web processes, that step is measured instead of adding load.
     """
     verdict = row.record.verdict
     named = verdict.intervention if verdict else ""
-    return interventions.DOUBLE_CLIENTS if named == interventions.ADD_DISTANCE and _is_socket(row) else named
+    if named == interventions.ADD_DISTANCE and _is_socket(row):
+        return interventions.DOUBLE_CLIENTS
+    if verdict and verdict.word == "web_workers" and named and _route_of_more_processes(row):
+        return interventions.WEB_PROCESSES
+    return named
 
 
 def definition(row: VariantResult) -> Definition:
@@ -70,7 +76,8 @@ def definition(row: VariantResult) -> Definition:
         )
     asked = starting_here(Definition.from_json(run.definition))
     settings, test = get_settings(), intervention(row)
-    found = paired(asked, row.record, test, lambda: _direct(row, database), settings.MAX_CLIENTS)
+    other_route = partial(_other_route, row, database, test)
+    found = paired(asked, row.record, test, other_route, settings.MAX_CLIENTS)
     refuse_delayed_sockets(database, found.routes)
     return in_time(found, row.record, test, settings.MAX_RUN_SECONDS)
 
@@ -121,6 +128,35 @@ def _variants(run: int) -> QuerySet[VariantResult]:
 def _is_socket(row: VariantResult) -> bool:
     route, database = apart(row.route)[0], row.run.database
     return bool(database and database.targets.filter(route=route, host__startswith="/").exists())
+
+
+def _other_route(row: VariantResult, database: Database, test: str) -> str:
+    """That of the changed variant, without its delay."""
+    if test == interventions.WEB_PROCESSES:
+        return apart(_route_of_more_processes(row))[0]
+    return _direct(row, database)
+
+
+def _route_of_more_processes(row: VariantResult) -> str:
+    """The route of the run's step that builds on the variant's and had the most web processes; ""
+    where none had clearly more than the variant.
+    """
+    run, database = row.run, row.run.database
+    steps = Definition.from_json(run.definition).web_routes
+    above = [route for route, below in steps.items() if below == row.route]
+    enabled = (
+        set(database.targets.filter(enabled=True).values_list("route", flat=True)) if database else set()
+    )
+    rows = run.variants.filter(control=0, layer=row.layer, workload=row.workload, route__in=above)
+    there = [each for each in rows if apart(each.route)[0] in enabled]
+    best, own = max(there, key=_web_processes, default=None), _web_processes(row)
+    has_more = best and own and _web_processes(best) >= interventions.MORE_PROCESSES * own
+    return best.route if best and has_more else ""
+
+
+def _web_processes(row: VariantResult) -> int:
+    """Of the web server that served the variant; 0 where that is not known."""
+    return int((row.cpu_account or {}).get("web_workers") or 0)
 
 
 def _direct(row: VariantResult, database: Database) -> str:

@@ -30,13 +30,14 @@ _MOST_REQUEST_S = 0.8 * REQUEST_DEADLINE_S
 
 
 def paired(
-    asked: Definition, variant: VariantSummary, test: str, direct: Callable[[], str], most_clients: int
+    asked: Definition, variant: VariantSummary, test: str, other_route: Callable[[], str], most_clients: int
 ) -> Definition:
     """The definition that tests the verdict on a variant of a run of `asked` by the intervention
     `test`.
 
-    `direct` returns a route around the pooler. Raises InvalidDefinition naming the field that is in
-    the way, and where the changed variant cannot be measured.
+    `other_route` returns the route of the changed variant without its delay, where the test changes
+    it. Raises InvalidDefinition naming the field that is in the way, and where the changed variant
+    cannot be measured.
     """
     own = replace(
         asked,
@@ -61,7 +62,7 @@ def paired(
         diagnostic_ms=asked.diagnostic_ms or _DIAGNOSTIC_MS,
         seed=secrets.randbelow(2**31),
     )
-    found = replace(own, **_change(own, variant, test, direct, most_clients))
+    found = replace(own, **_change(own, variant, test, other_route, most_clients))
     _refuse_alone(found, variant)
     return found
 
@@ -112,15 +113,15 @@ def _refuse_late(op_s: float, variant: VariantSummary) -> None:
 
 
 def _change(
-    own: Definition, variant: VariantSummary, test: str, direct: Callable[[], str], most_clients: int
+    own: Definition, variant: VariantSummary, test: str, other_route: Callable[[], str], most_clients: int
 ) -> dict[str, Any]:
     """The fields that make the changed variant beside the own one."""
     clients = variant.clients
     match test:
         case interventions.LOWER_LAYER:
             return _beside_the_base(variant)
-        case interventions.BYPASS_POOLER:
-            return {"routes": (_as_far(direct(), variant.route), variant.route)}
+        case interventions.BYPASS_POOLER | interventions.WEB_PROCESSES:
+            return {"routes": (_as_far(other_route(), variant.route), variant.route)}
         case interventions.LIGHT_STATEMENT:
             return {"workloads": (*own.workloads, LIGHT)}
         case interventions.ONE_CLIENT:
@@ -132,7 +133,7 @@ def _change(
             _allow(variant.connections, most_clients)
             return {"as_processes": True}
         case interventions.IN_PROCESS:
-            return _beside_the_view(variant, direct())
+            return _beside_the_view(variant, other_route())
     _allow(2 * variant.connections, most_clients)
     return {"clients": (clients, clients * 2)}
 
@@ -151,10 +152,10 @@ def _refuse_alone(asked: Definition, variant: VariantSummary) -> None:
     )
 
 
-def _as_far(direct: str, route: str) -> str:
-    """The direct route at the distance of the other one: only the pooler shall be missing."""
+def _as_far(changed: str, route: str) -> str:
+    """The changed route at the distance of the other one: nothing else shall differ."""
     added_ms = apart(route)[1]
-    return lengthened(direct, added_ms) if added_ms else direct
+    return lengthened(changed, added_ms) if added_ms else changed
 
 
 def _beside_the_base(variant: VariantSummary) -> dict[str, Any]:

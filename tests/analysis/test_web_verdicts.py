@@ -247,3 +247,29 @@ def test_busy_workers_serve_no_more_with_twice_the_clients(times: float, expecte
     assert found.outcome == expected
     assert found.numbers
     assert found.numbers.changed_word == "web_workers"
+
+
+@pytest.mark.parametrize(
+    ("workers", "times", "expected"),
+    [
+        (2, 1.9, CONFIRMED),
+        (2, 1.1, UNDECIDED),
+        (2, 1.0, WITHDRAWN),
+        (1, 1.9, UNDECIDED),  # it has no more of them now
+        (None, 1.9, UNDECIDED),
+    ],
+)
+def test_busy_workers_serve_more_when_there_are_more(
+    workers: int | None, times: float, expected: str
+) -> None:
+    more = measured(
+        page(4_200.0, web=700.0, server=210.0, clients=8, workers=workers), ops_per_s=1_000.0 * times
+    )
+    own = measured(BUSY_WORKER, ops_per_s=1_000.0)
+    found = confirm(verdict(BUSY_WORKER), "web_processes", own, more)
+    assert found.outcome == expected
+    assert Verdict.from_json(confirmed(verdict(BUSY_WORKER), found).to_json()).confirmation == found
+    assert confirmation_evidence(confirmed(verdict(BUSY_WORKER), found)) == (
+        f"a step whose web server has more processes: {workers or '?'} instead of 1; "
+        f"{times:.2f} times the throughput, 4,200 instead of 8,000 µs"
+    )

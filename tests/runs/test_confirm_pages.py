@@ -5,14 +5,15 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from pgperf.analysis.interventions import FLAT, GROWS
+from pgperf.analysis.interventions import FLAT, FREES, FREES_NOT, GROWS
 from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Verdict
 from pgperf.analysis.verdict_kinds import DISTURBED, UNKNOWN, confirmation_evidence
 from pgperf.models import Database, Run, Target, VariantResult, Workload
@@ -25,24 +26,28 @@ pytest.importorskip("pycurl")
 
 #: One query and three milliseconds of CPU time.
 PATH = "/tests/busy/"
+#: One step, with one process.
+ONE = {"web": 1}
 
 
-@pytest.fixture
-def gunicorn(transactional_db: None) -> Iterator[int]:
-    """The port of one process that serves the page: a request waits while it is busy with another."""
+@contextmanager
+def gunicorn(processes: int) -> Iterator[str]:
+    """The URL of so many processes that serve the page: each serves one request at a time."""
     site = {"DJANGO_SETTINGS_MODULE": "tests.settings_served", "PGPERF_DB_NAME": _database_name()}
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = int(listener.getsockname()[1])
-        words = f"--bind=fd://{listener.fileno()} --workers=1 --no-control-socket --log-level=critical"
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        words = (
+            f"--bind=fd://{listener.fileno()} --workers={processes} --no-control-socket --log-level=critical"
+        )
         program = str(Path(sys.executable).with_name("gunicorn"))
         command = [program, "django.core.wsgi:get_wsgi_application()", *words.split()]
         server = subprocess.Popen(command, pass_fds=[listener.fileno()], env={**os.environ, **site})
     # From here on gunicorn alone listens: whoever holds the socket counts as a web server.
     with server:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{PATH}", timeout=60) as answer:
+            with urllib.request.urlopen(f"{url}{PATH}", timeout=60) as answer:
                 assert answer.status == 200
-            yield port
+            yield url
         finally:
             server.terminate()
 
@@ -52,13 +57,16 @@ def _database_name() -> str:
 
 
 @pytest.fixture
-def database(
-    gunicorn: int, stack: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> Database:
+def web(transactional_db: None) -> Iterator[str]:
+    with gunicorn(processes=1) as url:
+        yield url
+
+
+@pytest.fixture
+def database(web: str, stack: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch) -> Database:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.page_settings")
     monkeypatch.setattr(confirmation_definition, "BLOCKS", 1)
     monkeypatch.setattr(confirmation_definition, "ROUNDS", 2)
-    web = f"http://127.0.0.1:{gunicorn}"
     settings.PGPERF = {**settings.PGPERF, "CONNECTION_SHARE": 0.9, "WEB_URLS": [web]}
     settings.ROOT_URLCONF = "tests.page_urls"
     row = Database.objects.create(name="demo", dbname=_database_name(), credential="alias:default")
@@ -68,15 +76,25 @@ def database(
     return row
 
 
-def claim(database: Database, clients: int, word: str, intervention: str) -> VariantResult:
-    """The page over HTTP in an invented run, with that verdict."""
+@pytest.fixture
+def wide(database: Database, settings: Any) -> Iterator[str]:
+    """The route of a second step, the same with three processes."""
+    with gunicorn(processes=3) as url:
+        settings.PGPERF = {**settings.PGPERF, "WEB_URLS": [*settings.PGPERF["WEB_URLS"], url]}
+        yield Target.objects.create(database=database, route="wide", url=url, builds_on="web").route
+
+
+def claim(
+    database: Database, clients: int, word: str, intervention: str, processes: Mapping[str, int] = ONE
+) -> VariantResult:
+    """The page over HTTP in an invented run, with that verdict. `processes`: of each step."""
     work = Workload.objects.create(name="busy", title="Busy", path=PATH)
     benchmark = new_benchmark(
         [work],
         name="busy",
         title="Busy",
         layers=["http"],
-        routes=["web"],
+        routes=[*processes],
         modes=["simple"],
         clients=[clients],
     )
@@ -84,11 +102,16 @@ def claim(database: Database, clients: int, word: str, intervention: str) -> Var
     small = Overrides(quick=True, placement="scheduler", idle="system", slice_ms=100, diagnostic_ms=100)
     asked = freeze(benchmark, database, small)
     run = make_run(benchmark=benchmark, database=database, definition=asked.to_json())
-    return VariantResult.objects.create(
-        run=run, position=0, label="http · web", layer="http", route="web", mode="simple", clients=clients,
-        connect="persistent", workload=work.name, placement="scheduler",
-        verdict=Verdict(word, "likely", intervention=intervention).to_json(),
-    )  # fmt: skip
+    rows = [
+        VariantResult.objects.create(
+            run=run, position=at, label=f"http · {route}", layer="http", route=route, mode="simple",
+            clients=clients, connect="persistent", workload=work.name, placement="scheduler",
+            cpu_account={"web_workers": count},
+            verdict=Verdict(word, "likely", intervention=intervention).to_json(),
+        )
+        for at, (route, count) in enumerate(processes.items())
+    ]  # fmt: skip
+    return rows[0]
 
 
 def carried_out(row: VariantResult) -> tuple[VariantResult, VariantResult]:
@@ -98,7 +121,8 @@ def carried_out(row: VariantResult) -> tuple[VariantResult, VariantResult]:
     row.refresh_from_db()
     assert row.verdict["confirmation"]["run"] == run.pk
     own, changed = sorted(
-        run.variants.filter(control=0), key=lambda each: (each.layer != "http", each.clients)
+        run.variants.filter(control=0),
+        key=lambda each: (each.layer != "http", each.route != "web", each.clients),
     )
     return own, changed
 
@@ -144,3 +168,24 @@ def test_more_clients_get_no_more_from_a_web_server_whose_only_process_is_busy(d
         assert found.numbers.growth == growth
         said = confirmation_evidence(row.record.verdict)
         assert "times the throughput, and the verdict “all web workers busy”" in said
+
+
+def test_more_processes_serve_more_where_the_only_one_is_busy(database: Database, wide: str) -> None:
+    """Confirmed where this machine has CPUs for three of them."""
+    row = claim(database, 3, "web_workers", "double_clients", {"web": 1, wide: 3})
+    own, changed = carried_out(row)
+    assert [(each.route, each.clients) for each in (own, changed)] == [("web", 3), (wide, 3)]
+    assert [each.cpu_account["web_workers"] for each in (own, changed)] == [1, 3]
+    growth = changed.ops_per_s / own.ops_per_s
+    found = row.record.verdict.confirmation
+    assert found.intervention == "web_processes"
+    if word(own) in (DISTURBED, UNKNOWN):
+        expected = UNDECIDED
+    elif word(own) != "web_workers" or growth <= FREES_NOT:
+        expected = WITHDRAWN
+    else:
+        expected = CONFIRMED if growth >= FREES else UNDECIDED
+    assert found.outcome == expected
+    if found.numbers:
+        assert (found.numbers.growth, found.numbers.changed_processes) == (growth, 3)
+        assert "3 instead of 1; " in confirmation_evidence(row.record.verdict)

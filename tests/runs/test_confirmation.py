@@ -222,6 +222,47 @@ def test_the_longest_route_name_can_be_extended(database: Database) -> None:
     assert add(row.run, route=far, label="far") == VariantResult.objects.get(route=far)
 
 
+def busy_workers(database: Database, workers: int = 1, more: int = 2, far: str = "") -> VariantResult:
+    """A page of a run with two steps, the second of which has more processes."""
+    for name, base in (("front", ""), ("wide", "front"), ("other", "front")):
+        Target.objects.create(database=database, route=name, url="http://127.0.0.1:8000", builds_on=base)
+    routes = {f"front{far}": "", f"wide{far}": f"front{far}", f"other{far}": f"front{far}"}
+    work = replace(ORM_OVERHEAD.workloads[0], sql="", path="/")
+    asked = replace(freeze(make_benchmark(), database), workloads=(work,), layers=("http",))
+    asked = replace(asked, routes=tuple(routes), web_routes=routes)
+    run = make_run(database=database, definition=asked.to_json(), definition_hash=asked.digest())
+    verdict = Verdict("web_workers", "likely", numbers=NUMBERS, intervention="double_clients").to_json()
+    own, *_ = (
+        add(run, verdict=verdict, layer="http", route=route, clients=4, workload=work.name)
+        for route in routes
+    )
+    for row, count in zip(run.variants.order_by("pk"), (workers, more, workers), strict=True):
+        row.cpu_account = {**row.cpu_account, "web_workers": count}
+        row.save()
+    return run.variants.get(pk=own.pk)
+
+
+@pytest.mark.parametrize("far", ["", "+45ms"])
+def test_busy_web_workers_are_tested_by_the_step_that_has_more(database: Database, far: str) -> None:
+    row = busy_workers(database, far=far)
+    asked = module.definition(row)
+    assert (asked.routes, asked.clients) == ((f"wide{far}", f"front{far}"), (4,))
+    assert preview(row).test == "a step whose web server has more processes"
+
+
+def test_without_such_a_step_busy_web_workers_get_more_clients(database: Database) -> None:
+    row = busy_workers(database, workers=3, more=4)
+    asked = module.definition(row)
+    assert (asked.routes, asked.clients) == (("front",), (4, 8))
+    assert preview(row).test == "twice as many clients"
+
+
+def test_a_step_that_is_no_longer_enabled_is_not_measured(database: Database) -> None:
+    row = busy_workers(database)
+    Target.objects.filter(route="wide").update(enabled=False)
+    assert module.intervention(row) == "double_clients"
+
+
 SLOW_US = 170_000.0
 
 

@@ -11,7 +11,7 @@ from pgperf.runner.load_hosts import in_time
 from pgperf.runner.plan import round_order
 from pgperf.runner.rounds import slice_request
 from pgperf.runner.run_context import Diagnosis, RunContext, VariantMeasurements
-from pgperf.runner.server.diagnostics import DiagnosticConnections
+from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
 
 
 def diagnose(
@@ -22,7 +22,7 @@ def diagnose(
     measured: list[VariantMeasurements],
 ) -> None:
     """Run one diagnostic slice of each variant, in random order, and repeat those that others
-    disturbed.
+    disturbed, and those with failed requests.
     """
     definition = context.plan.definition
     block = context.pace.diagnosed_block
@@ -35,11 +35,14 @@ def diagnose(
         context.between_rounds(
             f"diagnostic slice {context.diagnosed} of {context.progress.diagnostic} is taken"
         )
-    disturbed = [index for index in order if measured[index].diagnosis.found.is_disturbed]
-    for index in disturbed:
+    for index in filter(lambda index: _is_poor(measured[index].diagnosis.found), order):
         if not context.pace.has_time_to_repeat(cohort, block):
             return
         _repeat_diagnosis(context, connections, cohort, groups[index], measured[index])
+
+
+def _is_poor(found: DiagnosticResult) -> bool:
+    return found.is_disturbed or found.has_failures
 
 
 def _repeat_diagnosis(
@@ -49,13 +52,14 @@ def _repeat_diagnosis(
     group: ClientGroup,
     measurements: VariantMeasurements,
 ) -> None:
-    """Run the variant's diagnostic slice again, and keep the less disturbed one."""
+    """Run the variant's diagnostic slice again, and keep the better one."""
     first, again = measurements.diagnosis.found, _diagnosed(context, connections, cohort, group)
-    if again.found.taken_cpus < first.taken_cpus:
-        measurements.diagnosis = replace(again, found=again.found.instead_of(first))
+    if again.found.badness < first.badness:
+        found = again.found.instead_of(first) if first.is_disturbed else again.found
+        measurements.diagnosis = replace(again, found=found)
     context.repeated += 1
     context.progress.ended(cohort, run_time.DIAGNOSTIC)
-    context.between_rounds(f"the disturbed diagnostic slice of {group.variant.label} is repeated")
+    context.between_rounds(f"the diagnostic slice of {group.variant.label} is repeated")
 
 
 def _diagnosed(

@@ -68,16 +68,23 @@ NO_DIRECT_ROUTE = (
 @dataclass(frozen=True)
 class DiagnosticResult:
     """The result of one diagnostic slice: diagnostics (see analysis.diagnostics), and the
-    processes. `taken_cpus`: how many CPUs of this host others used meanwhile.
+    processes. `taken_cpus`: how many CPUs of this host others used meanwhile. `has_failures`: a
+    request failed, so what the sessions did counts for nothing.
     """
 
     diagnostics: dict[str, Any] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
     taken_cpus: float = 0.0
+    has_failures: bool = False
 
     @property
     def is_disturbed(self) -> bool:
         return self.taken_cpus >= OTHER_CPUS
+
+    @property
+    def badness(self) -> tuple[bool, float]:
+        """Of two slices of a variant, the one with less of it counts."""
+        return self.has_failures, self.taken_cpus
 
     def instead_of(self, disturbed: Self) -> Self:
         """This result with the programs of the one that it replaces, which may rest by now but have
@@ -205,7 +212,7 @@ class _DiagnosticSlice:
         self._states: Counter[SessionState] = Counter()
         self._samples = 0
         self._pools: list[dict[str, str]] = []
-        self._too_late = False
+        self._too_late = self._has_failures = False
         self._switched_on = False
         self._backends: str | None = None  # a condition; None: the server cannot be asked
 
@@ -227,7 +234,8 @@ class _DiagnosticSlice:
             "statements": self._statements(counted),
         }
         self._switch_off()
-        return DiagnosticResult({**found, "notes": self._all_notes()}, used, self._taken_cpus(used))
+        found["notes"] = self._all_notes()
+        return DiagnosticResult(found, used, self._taken_cpus(used), self._has_failures)
 
     def _taken_cpus(self, used: Mapping[str, Any]) -> float:
         """What others took of this machine; 0 where nothing tells its clients from them."""
@@ -255,13 +263,17 @@ class _DiagnosticSlice:
         replies, durations, _phases = group.collect(request)
         closes_ns = began_ns + request.lead_in_ns + request.window_ns
         works_until_ns = closes_ns if request.rate else min(map(ended_ns, replies, durations))
-        kept = [poll for poll in polls if poll.ended_ns <= works_until_ns]
-        for poll in kept:
+        self._has_failures = any(reply.errors for reply in replies)
+        if not self._has_failures:
+            self._keep([poll for poll in polls if poll.ended_ns <= works_until_ns])
+        return sum(reply.lead_in_ops + reply.ops for reply in replies)
+
+    def _keep(self, polls: Sequence[_Poll]) -> None:
+        for poll in polls:
             self._states.update(poll.states)
             self._samples += poll.samples
             self._pools += [poll.pool] if poll.pool else []
-        self._too_late = not kept
-        return sum(reply.lead_in_ops + reply.ops for reply in replies)
+        self._too_late = not polls
 
     def _poll_until(self, from_ns: int, until_ns: int) -> list[_Poll]:
         """Poll backends and pool until then. On a busy machine the last polls may end too late."""
@@ -414,6 +426,8 @@ class _DiagnosticSlice:
             return self._hidden(f"what sessions of {self._route.user} do")
         if self._states:
             return ""
+        if self._has_failures:
+            return "a request failed in the slice, so what the sessions did counts for nothing"
         if self._too_late:
             return "the machine was too busy: no query for session states ended within the slice"
         if self._route.url:

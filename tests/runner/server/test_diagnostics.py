@@ -15,7 +15,7 @@ import pytest
 from pgperf.analysis.diagnostics import diagnostics
 from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, RunCancelled
-from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
+from pgperf.core.records import Definition, Page, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
@@ -33,6 +33,7 @@ from pgperf.runner.server.diagnostics import (
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.busy_machine import too_busy
+from tests.clients.web_server import WebServer, answer
 from tests.core.builders import variant
 from tests.runner.builders import definition
 from tests.waiting import until
@@ -220,6 +221,42 @@ def test_a_disturbed_slice_is_repeated_once_and_the_less_disturbed_one_counts(
 def _replaced(label: str, before: list[tuple[str, DiagnosticResult]]) -> dict[str, Any]:
     """What a variant's slice keeps of the disturbed one before it: the programs that disturbed it."""
     return next(({"disturbed_by": found.top["processes"]} for name, found in before if name == label), {})
+
+
+class FailingSite(Watcher):
+    """Lets a site fail in so many diagnostic slices, which follow a timed round."""
+
+    def __init__(self, site: WebServer, times: int) -> None:
+        super().__init__()
+        self._site, self._times = site, times
+
+    def progress(self, share: float, message: str) -> None:
+        super().progress(share, message)
+        taken = sum("diagnostic slice" in text for _, text in self.said)
+        begun = any("round 1" in text for _, text in self.said)
+        fails = begun and taken < self._times
+        self._site.changing = answer(b"", "502 Bad Gateway") if fails else answer()
+
+
+@pytest.mark.parametrize(("times", "failed"), [(2, False), (4, True)])
+def test_a_slice_with_a_failed_request_is_repeated(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch, times: int, failed: bool
+) -> None:
+    """Those of the page and its control; where the repetitions fail too, the note says so."""
+    pytest.importorskip("pycurl")
+    monkeypatch.setattr(Pace, "has_time_to_repeat", lambda *_: True)
+    monkeypatch.setattr(DiagnosticResult, "is_disturbed", False)
+    page = WorkloadDefinition("page", "", page=Page("/changing"))
+    what = asked(page, "web", layers=("http",), web_routes={"web": ""}, diagnostic_ms=50)
+    with WebServer() as site:
+        watcher = FailingSite(site, times)
+        web = Route("web", "127.0.0.1", site.port, "", "", "", url=f"http://site.example:{site.port}")
+        execute(make_plan(what), {"web": web, "tcp": routes["tcp"]}, RunSettings("", "t"), watcher)
+    assert sum("is repeated" in text for _, text in watcher.said) == 2
+    assert len(watcher.blocks) == 2
+    for block in watcher.blocks:
+        assert not any(piece.errors for piece in block.slices)
+        assert ("a request failed" in block.diagnostics["notes"]["wait_events"]) is failed
 
 
 def test_no_diagnostic_slice_without_a_length(routes: dict[str, Route]) -> None:

@@ -46,8 +46,9 @@ LEFT_OUT = {
     "tests/soak": "campaigns of a checkout",
 }
 STANDING_FOR = (
-    "tests/browser/test_dashboard.py", "tests/browser/test_history_page.py", "tests/browser/test_layout.py",
-    "tests/browser/test_report_file.py", "tests/browser/test_staircase.py", "tests/browser/test_start.py",
+    "tests/browser/test_alarm.py", "tests/browser/test_dashboard.py", "tests/browser/test_history_page.py",
+    "tests/browser/test_layout.py", "tests/browser/test_report_file.py", "tests/browser/test_run_topics.py",
+    "tests/browser/test_staircase.py", "tests/browser/test_start.py", "tests/browser/test_two_sites.py",
     "tests/installation/test_site.py",
 )  # fmt: skip
 #: As `make test` does: to four workers, each with a stack of its own; a file's tests stay together.

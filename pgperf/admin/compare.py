@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext
 
-from pgperf.admin import pages
+from pgperf.admin import pages, several
 from pgperf.admin.run_numbers import COLUMNS, number
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Run
@@ -18,7 +18,7 @@ _CHOICES = 20
 
 
 @same_reader()
-def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
+def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run, *, may_export: bool) -> HttpResponse:
     """Compare `run` with the run whose primary key `with` gives: the older one is the first, with
     `swap` the second.
 
@@ -38,6 +38,8 @@ def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
         "found": found,
         "error": error,
         "choices": choices(visible, run, other),
+        "link": several.link([first.pk, second.pk], first.pk) if first else "",
+        "may_export": may_export,
         "chart_js": pages.chart_js(),
     }
     return pages.render(page, request, "admin/pgperf/run/compare.html", context)

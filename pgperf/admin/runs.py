@@ -225,7 +225,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         """Compare this run with the one that `with` gives."""
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        return compare.compare_page(self, request, self._run(request, run_id))
+        may_export = self.has_export_permission(request)
+        return compare.compare_page(self, request, self._run(request, run_id), may_export=may_export)
 
     def comparison_view(self, request: HttpRequest) -> HttpResponse:
         """Compare two to eight runs."""

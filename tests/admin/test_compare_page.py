@@ -62,6 +62,22 @@ def test_the_older_run_is_the_first_until_they_are_swapped(admin_page: Client, r
         assert f'href="?with={other.pk}"' in swapped
 
 
+def test_a_comparison_is_linked_and_downloaded(
+    admin_page: Client, client_of: Callable[[str], Client], run: Run, slower: Run
+) -> None:
+    shown = text(admin_page, slower)  # with the run before it
+    assert f'href="?with={run.pk}">Permanent link</a>' in shown
+    (file,) = re.findall(r'href="([^"]*)">Download as Markdown</a>', shown)
+    answer = admin_page.get(file.replace("&amp;", "&"))
+    assert "Django ORM" in answer.content.decode()
+    swapped = admin_page.get(f"{page(slower, run)}&swap=1").content.decode()
+    assert f'href="?with={run.pk}&amp;swap=1">Permanent link</a>' in swapped
+    assert f"runs={slower.pk},{run.pk}&amp;baseline={slower.pk}" in swapped
+    reader = client_of("viewer").get(page(slower, run)).content.decode()
+    assert "Permanent link" in reader
+    assert "Markdown" not in reader
+
+
 def disturb(run: Run, share: float) -> None:
     """Make the measurement of all variants of the run much disturbed."""
     for row in run.variants.all():

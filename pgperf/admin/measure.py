@@ -92,11 +92,13 @@ def _saved(page: admin.ModelAdmin, request: HttpRequest, asked: Measured) -> Ben
 
 
 def _choice(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
+    statements = statement_lists.stored(request.user)
     context = {
         "title": gettext("Measure a query of mine"),
         "found": measurable(request.user),
         "may_ask": request.user.has_perm(permissions.MANAGE_TARGETS),
-        "statements": statement_lists.stored(request.user),
+        "statements": statements,
+        "wait": any(each.asked_at for each in statements),
         "address": pages.url(page, "pgperf_benchmark_measure"),
     }
     return pages.render(page, request, "admin/pgperf/benchmark/measure_choice.html", context)

@@ -208,7 +208,7 @@ def test_without_chart_js_the_page_shows_tables_and_a_hint(
         "menu.js",
         "progress.js",
         "start.js",
-        "look.js",
+        "waiting.js",
     ],
 )
 def test_static_files_exist(file: str) -> None:

@@ -11,7 +11,8 @@ from playwright.sync_api import Page, expect
 
 from example.stack.part import Part
 from pgperf.catalog.sync import copy_catalog
-from pgperf.models import Benchmark, Database, MachineLook, Run
+from pgperf.models import Benchmark, Database, MachineLook, Run, StatementList
+from pgperf.runs import broker
 from tests import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -150,5 +151,23 @@ def test_four_clicks_lead_from_the_dashboard_to_a_running_benchmark(
     run = Run.objects.get()
     assert run.benchmark
     assert [work.orm for work in run.benchmark.workloads] == ["books.authors_prefetched"]
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("[data-part=status]")).to_have_text("cancelled", timeout=RUN_MS)
+
+
+def test_four_clicks_lead_from_the_dashboard_to_a_run_of_a_statement(
+    page: Page, worker: Part, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page shows the server's statements as soon as they are stored; here the test stores them."""
+    monkeypatch.setattr(broker, "send_statements", lambda *_: None)
+    page.goto("/admin/pgperf/")
+    page.get_by_role("link", name="Measure a query of mine").click()
+    page.get_by_role("button", name="Ask the server").click()
+    expect(page.locator("[data-waiting]")).to_be_visible()
+    found = {"query": "SELECT relname FROM pg_class", "calls": 3, "rows": 3, "total_ms": 4.5}
+    StatementList.objects.update(asked_at=None, read_at=timezone.now(), error="", statements=[found])
+    page.get_by_role("link", name=found["query"]).click()
+    page.get_by_role("button", name="Run benchmark").click()
+    expect(page.locator("[data-part=status]")).to_have_text("running", timeout=RUN_MS)
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator("[data-part=status]")).to_have_text("cancelled", timeout=RUN_MS)

@@ -1,9 +1,9 @@
-/* Shows a worker's look at its machine as soon as there is one. */
+/* Shows a worker's answer in the part of the page that waits for it, as soon as it is there. */
 "use strict";
 (function () {
     const EVERY_MS = 2000;
     const ANSWERS = [200, 403, 404];
-    const shown = document.getElementById("pgperf-outlook");
+    const shown = document.querySelector("[id][data-waiting]");
     const isWaiting = () => shown && "waiting" in shown.dataset;
 
     /* Parsed by the request: Trusted Types would refuse a parser of text. */
@@ -17,12 +17,12 @@
 
     function refresh() {
         load(shown.dataset.waiting, (page, isAnswer) => {
-            const newer = page && page.getElementById("pgperf-outlook");
+            const newer = page && page.getElementById(shown.id);
             if (newer && !("waiting" in newer.dataset)) {
                 show(page, newer);
             }
             if (newer || !isAnswer) {
-                follow(); // the next try may succeed; a page without an outlook, such as the login, stays so
+                follow(); // the next try may succeed; a page without that part, such as the login, stays so
             }
         });
     }

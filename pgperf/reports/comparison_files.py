@@ -39,6 +39,7 @@ def _parts(found: SeveralRuns) -> Iterator[str | Table]:
     if steps := found.step_effects:
         yield from (steps, found.step_note)
     yield from found.effects
+    yield found.times
     yield from found.scatter
     apart = [*found.one_sided, *found.refusals]
     yield f"**{_('What cannot be compared')}**\n\n{_items(apart)}" if apart else ""

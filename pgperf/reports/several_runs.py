@@ -104,6 +104,19 @@ class SeveralRuns:
         return [(title, self._overlay(names)) for title, names in groups.items()]
 
     @cached_property
+    def times(self) -> Table:
+        """The times of the layers as the charts of the ladders have them, a column for each run."""
+        names = [self.name(side.run) for side in self.sides]
+        columns = [time_column(name, follows=at > 0) for at, name in enumerate(names)]
+        rows = [
+            (words(variant_title(variant)), *(_time(levels.get(name)) for levels in self._levels))
+            for name, variant in self._variants.items()
+        ]
+        return Table(
+            _("Time per operation in each run"), (text_column(_("Variant")), *columns), rows, "times"
+        )
+
+    @cached_property
     def stacks(self) -> list[tuple[str, Chart]]:
         """What each layer adds, a bar for each run; a chart for each route and load."""
         if not self.has_steps:
@@ -204,7 +217,7 @@ class SeveralRuns:
         return of_times(
             {
                 "kind": "groups",
-                "label": _("Time per operation of each layer in each run. The tables have the numbers."),
+                "label": _("Time per operation of each layer in each run. The table below has the numbers."),
                 "axis": _("%s per operation"),
                 "rows": [[layer_title(self._variants[name].layer)] for name in names],
                 "series": [
@@ -281,6 +294,10 @@ def _over(base: ComparedRun, side: ComparedRun) -> tuple[RunComparison | None, s
         return compare(base, side), ""
     except NothingToCompare as error:
         return None, str(error)
+
+
+def _time(level: Level | None) -> Cell:
+    return number(level.shown(TIME) if level else None)
 
 
 def _effects(variant: Variant, changes: Sequence[Change | None]) -> tuple[Cell, ...]:

@@ -47,6 +47,7 @@ def test_every_run_is_shown_over_the_oldest_one(admin_page: Client, runs: list[R
     assert shown.count("<canvas ") == 3 + 3
     assert shown.count('class="pgperf-table numbers effects"') == 3
     assert shown.count('class="pgperf-table numbers scatter"') == 2
+    assert shown.count('class="pgperf-table numbers times"') == 1
     order = [f'id="comparison-{name}"' for name in ("answer", "environment", "steps", "changes", "ladders")]
     assert sorted(order, key=shown.index) == order
     assert f'href="?runs={runs[0].pk},{runs[1].pk},{runs[2].pk}&amp;baseline={runs[0].pk}"' in shown

@@ -108,6 +108,20 @@ def test_a_variant_has_one_row_where_only_some_runs_name_workloads() -> None:
         assert [row for row in texts(table) if "–" in row] == []
 
 
+def test_a_table_has_the_numbers_of_the_ladders() -> None:
+    found = compare_several([slower(), slower(django_orm=1.2), slower()])
+    assert [column.title for column in found.times.columns] == [
+        "Variant", *(f"#{run.pk}{' (baseline)' * (at == 0)}" for at, run in enumerate(found.runs))
+    ]  # fmt: skip
+    drawn = [
+        series["values"][row] * {"µs": 1.0, "ms": 1000.0}[chart["unit"]]
+        for _title, chart in found.ladders
+        for row in range(len(chart["rows"]))
+        for series in chart["series"]
+    ]
+    assert drawn == pytest.approx([cell.values[0] for row in found.times.rows for cell in row[1:]])
+
+
 def of_workloads(*workloads: str) -> Run:
     """A run of these workloads, whose variants name them where they are several."""
     run = slower()

@@ -66,6 +66,13 @@ def test_a_gain_is_about_the_published_one_from_half_to_one_and_a_half_of_it(
     assert word(two(gain, "web_pgbouncer", "web_nginx"), "web_pgbouncer") == expected
 
 
+@pytest.mark.parametrize(("gain", "excluded"), [(1.05, True), (1.083, False), (1.0, False)])
+def test_an_open_answer_says_that_it_is_surely_not_confirmed(gain: float, excluded: bool) -> None:
+    judged = dict(zip(STEP_RULES, steps(two(gain, "web_pgbouncer", "web_nginx"), 0.0), strict=True))
+    evidence = next(judged[rule].evidence for rule in judged if rule.step == "web_pgbouncer")
+    assert evidence.endswith("surely not confirmed") is excluded
+
+
 @pytest.mark.parametrize(
     ("ratio", "expected"),
     [(1.0, CONFIRMED), (0.97, CONFIRMED), (1.05, UNKNOWN), (1.1, REFUTED), (0.9, REFUTED)],

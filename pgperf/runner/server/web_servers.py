@@ -7,6 +7,7 @@ while a request is served. So the variant's clients work while its processes are
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from urllib.parse import urlsplit
 
 from pgperf.core import protocol
@@ -18,9 +19,9 @@ from pgperf.runner.processes.web_processes import WebProcesses
 from pgperf.runner.timed_slice import armed
 
 _PORTS = {"http": 80, "https": 443}
-#: How often the clients work for a moment, at most, until the servers behind a proxy are found.
-#: Behind a forwarder they never are.
-_TRIES = 5
+#: How long the clients have worked when each look begins, s, until the servers behind a proxy are
+#: found: requests from far away take several round trips. Those behind a forwarder never are.
+_LOOKS_AFTER_S = (0.0, 0.1, 0.2, 0.4, 0.8)
 _MOMENT = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, window_ns=250_000_000)
 
 
@@ -54,12 +55,12 @@ def _end(route: Route) -> Endpoint:
 
 def _look(group: ClientGroup, end: Endpoint) -> None:
     """Find the web servers, and their pooler, while the group's clients work."""
-    for _ in range(_TRIES):
-        group.web = web_processes.find(end, lambda: _working(group))
+    for after_s in _LOOKS_AFTER_S:
+        group.web = web_processes.find(end, partial(_working, group, after_s))
         if group.web.web or group.web.forwarded or not group.web.proxy:
             break
     if group.web.web:
-        with _working(group):
+        with _working(group, after_s):
             ports = web_processes.connections(group.web.web).peer_ports
         poolers = filter(None, map(pooler_process.process, sorted(ports)))
         group.pooler_pid = next(poolers, None)
@@ -68,12 +69,14 @@ def _look(group: ClientGroup, end: Endpoint) -> None:
 
 
 @contextmanager
-def _working(group: ClientGroup) -> Iterator[None]:
-    """The group's clients make requests meanwhile."""
-    moment = armed(group, _MOMENT)
+def _working(group: ClientGroup, after_s: float = 0.0) -> Iterator[None]:
+    """The group's clients make requests meanwhile, and have done so for that long."""
+    after_ns = int(after_s * 1e9)
+    moment = armed(group, _MOMENT._replace(window_ns=_MOMENT.window_ns + after_ns))
     group.begin(moment)
     try:
-        time.sleep(max(0, moment.start_ns - time.monotonic_ns()) / 1e9)
+        begins_ns = (moment.start_ns or time.monotonic_ns()) + after_ns
+        time.sleep(max(0, begins_ns - time.monotonic_ns()) / 1e9)
         yield
     finally:
         group.collect(moment)
@@ -94,8 +97,8 @@ def _find_backends(group: ClientGroup, read_sessions: Callable[[], Sessions]) ->
 def _reach(group: ClientGroup, clients: Sequence[int], read_sessions: Callable[[], Sessions]) -> bool:
     """Do they have backends of this server while the clients work, or no connections at all?"""
     connected = False
-    for _ in range(_TRIES):
-        with _working(group):
+    for after_s in _LOOKS_AFTER_S:
+        with _working(group, after_s):
             before = web_processes.connections(clients).own_ends
             sessions = read_sessions()
             ends = before | web_processes.connections(clients).own_ends

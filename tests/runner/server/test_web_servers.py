@@ -38,6 +38,15 @@ def test_clients_on_a_load_host_have_begun_when_processes_are_looked_for() -> No
     assert group.collected == group.begun
 
 
+def test_a_look_begins_when_clients_from_far_away_have_reached_the_servers() -> None:
+    (variant, *_) = make_plan(definition(clients=(1,))).variants
+    for hosts in (0, 1):  # of a load host's clients, the start is in the order
+        group, asked_ns = Noting(replace(variant, hosts=hosts), "app"), time.monotonic_ns()
+        with web_servers._working(group, 0.05):
+            assert time.monotonic_ns() >= (group.begun.start_ns or asked_ns) + 50_000_000
+        assert group.begun.window_ns == web_servers._MOMENT.window_ns + 50_000_000
+
+
 @pytest.mark.parametrize(
     ("host", "relayed_host", "is_here"),
     [("127.0.0.1", "", True), ("192.0.2.7", "", False), ("127.0.0.1", "192.0.2.7", False)],
@@ -94,7 +103,7 @@ def test_backends_are_looked_for_again_while_the_web_servers_work(
     ("found", "looks"),
     [
         (WebProcesses(proxy=[7], forwarded=True), 1),  # they never show
-        (WebProcesses(proxy=[7]), web_servers._TRIES),  # none was connected just then
+        (WebProcesses(proxy=[7]), len(web_servers._LOOKS_AFTER_S)),  # none was connected just then
         (WebProcesses(), 1),
     ],
 )

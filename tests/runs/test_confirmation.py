@@ -227,7 +227,7 @@ def busy_workers(database: Database, workers: int = 1, more: int = 2, far: str =
     for name, base in (("front", ""), ("wide", "front"), ("other", "front")):
         Target.objects.create(database=database, route=name, url="http://127.0.0.1:8000", builds_on=base)
     routes = {f"front{far}": "", f"wide{far}": f"front{far}", f"other{far}": f"front{far}"}
-    work = replace(ORM_OVERHEAD.workloads[0], sql="", path="/")
+    work = replace(ORM_OVERHEAD.workloads[0], sql="", page=Page("/"))
     asked = replace(freeze(make_benchmark(), database), workloads=(work,), layers=("http",))
     asked = replace(asked, routes=tuple(routes), web_routes=routes)
     run = make_run(database=database, definition=asked.to_json(), definition_hash=asked.digest())

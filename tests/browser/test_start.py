@@ -156,9 +156,10 @@ def test_four_clicks_lead_from_the_dashboard_to_a_running_benchmark(
 
 
 def test_four_clicks_lead_from_the_dashboard_to_a_run_of_a_statement(
-    page: Page, worker: Part, database: Database, monkeypatch: pytest.MonkeyPatch
+    page: Page, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page shows the server's statements as soon as they are stored; here the test stores them."""
+    factories.make_worker()
     monkeypatch.setattr(broker, "send_statements", lambda *_: None)
     page.goto("/admin/pgperf/")
     page.get_by_role("link", name="Measure a query of mine").click()
@@ -168,6 +169,6 @@ def test_four_clicks_lead_from_the_dashboard_to_a_run_of_a_statement(
     StatementList.objects.update(asked_at=None, read_at=timezone.now(), error="", statements=[found])
     page.get_by_role("link", name=found["query"]).click()
     page.get_by_role("button", name="Run benchmark").click()
-    expect(page.locator("[data-part=status]")).to_have_text("running", timeout=RUN_MS)
-    page.get_by_role("button", name="Cancel").click()
-    expect(page.locator("[data-part=status]")).to_have_text("cancelled", timeout=RUN_MS)
+    expect(page.locator("[data-part=status]")).to_be_visible()
+    (work,) = Run.objects.get().definition["workloads"]
+    assert work["sql"] == found["query"]

@@ -9,7 +9,7 @@ from pgperf.analysis.grade import GradeWord
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.verdict import LIKELY
 from pgperf.models import VariantResult
-from pgperf.reports import load_hosts, verdicts
+from pgperf.reports import load_hosts, unseen_servers, verdicts
 from pgperf.reports.answer.grades import disturbances, graded, mark, worst
 from pgperf.reports.answer.judged import judged, load_of
 from pgperf.reports.answer.more import more
@@ -26,7 +26,7 @@ def point(rows: RunRows) -> Point:
     """The grade of the least certain variant that the answer is about, and what else limits it."""
     shown = measured(rows.variants) if rows.is_suite else judged(rows)
     row, grade = worst(shown)
-    lost = (Note(text, CAUTION) for text in load_hosts.lost(rows))
+    lost = (Note(text, CAUTION) for text in (*load_hosts.lost(rows), *unseen_servers.notes(rows)))
     said = map(Note, filter(None, (*disturbances(row, grade), " ".join(_limits(rows, shown)))))
     lines = (*lost, *said)
     anchor = "verdicts" if row else ""

@@ -178,14 +178,9 @@ def at_distance(step: str, added_ms: float) -> str:
 def _of_step(run: Run, rule: StepRule, added_ms: float) -> Judgement:
     found = step_ratio(run, rule.step, rule.base, added_ms)
     word = _word_of_gain(found, rule.about) if rule.published != 1 else word_of([inside(found, *rule.about)])
-    is_excluded = word == UNKNOWN and found and _surely_is_not(found, rule.about)
+    is_excluded = word == UNKNOWN and inside(found, *rule.about) is False
     said = f"{rule.step} over {rule.base} {text(found)}; by his table {rule.published:.2f}"
     return Judgement(rule.conclusion, word, f"{said}; surely not confirmed" if is_excluded else said)
-
-
-def _surely_is_not(found: Estimate, about: tuple[float, float]) -> bool:
-    """Which other word it is may be open."""
-    return inside(found, *about) is False
 
 
 def _word_of_gain(found: Estimate | None, about: tuple[float, float]) -> str:
